@@ -1,0 +1,51 @@
+"""The one Typer application; each module beside this one adds its commands to it."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from predcube import __version__
+from predcube.pipeline.failures import UserError
+from predcube.storage.failures import StoreError
+
+app = typer.Typer(
+    name="predcube",
+    help="Exact costs of stable and private predictions, and of data releases, as labelled cubes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"predcube {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    app.info.epilog = None
+    _state["debug"] = debug
+
+
+_state = {"debug": False}
+
+
+def main() -> None:
+    """Entry point: runs the command; a mistake of the user's becomes one message and its exit status."""
+    from predcube.pipeline.cli import commands  # noqa: F401  (registers every command)
+
+    try:
+        app()
+    except (UserError, StoreError) as e:
+        if _state["debug"]:
+            raise
+        print(f"predcube: {e}", file=sys.stderr)
+        sys.exit(e.status)

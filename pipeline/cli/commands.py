@@ -1,0 +1,1 @@
+"""Every module of commands, imported once so that each registers its own."""

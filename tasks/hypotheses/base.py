@@ -1,0 +1,77 @@
+"""What every hypothesis class offers: its labelings of points, one representative each, and predictions.
+
+Always true of a class:
+
+* ``labelings(points)`` are distinct and in canonical order: lexicographic order of the label vectors on the
+  sorted distinct points;
+* row ``i`` of ``representatives(points)`` realises row ``i`` of ``labelings(points)``, and depends on the *set*
+  of points alone: not on order, repetition, labels, or any other point;
+* a representative is a row of a float or integer array, so that arrays of them cross every boundary.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+type Points = NDArray[np.float64] | NDArray[np.int64]  # (m,) or (m, features)
+type Representatives = NDArray[Any]  # (M,) or (M, parameters)
+type Labels = NDArray[np.uint8]  # (M, m): one row a hypothesis, one column a point
+
+
+class HypothesisClass(ABC):
+    """A class H of functions X → {0, 1}. Concrete classes are frozen, keyword-only dataclasses whose fields are
+    the parameters a spec may give; the fields' annotations carry their limits (``annotated_types``)."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    source: ClassVar[str]
+    additive: ClassVar[bool] = False
+    """True when the hypotheses of H_T are a null one, present for every T, and one for each point of T, which is
+    itself the same for every T that holds the point. Then ``representatives(points)`` on sorted distinct points
+    v_1 < … < v_m is [null, h(v_m), …, h(v_1)], and the normaliser Z_I is a sum over points (method ``laplace``)."""
+
+    @property
+    @abstractmethod
+    def vc_dimension(self) -> int:
+        """The VC dimension on this class's X."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> Points | None:
+        """The k points of a finite X in sorted order, or None when X is not finite."""
+
+    @abstractmethod
+    def labelings(self, points: Points) -> Labels:
+        """All distinct labelings of ``points`` by H: shape (M, m), canonical order. Points outside X raise
+        ValueError."""
+
+    @abstractmethod
+    def representatives(self, points: Points) -> Representatives:
+        """One hypothesis of H for each row of ``labelings(points)``, by the class's T-only rule."""
+
+    @abstractmethod
+    def predict(self, representatives: Representatives, points: Points) -> Labels:
+        """Labels of ``points`` by each representative: shape (M, m)."""
+
+    @abstractmethod
+    def members(self) -> Representatives:
+        """Every function of H in canonical order, duplicates included where the class is a list that has them.
+        Raises ValueError where H is infinite."""
+
+    @abstractmethod
+    def named(self, value: Any) -> Representatives:
+        """The one representative (shape (1,) or (1, parameters)) that a spec names by ``value``; ValueError says
+        what a name looks like."""
+
+    def growth(self, m: int) -> int | None:
+        """Growth function: the largest number of labelings of m points, or None where no closed form is known."""
+        return None
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters, named as in a spec."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]

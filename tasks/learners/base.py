@@ -1,0 +1,79 @@
+"""What every learner offers: its parameters, the ones that follow from n, when it is infeasible, and its predictor.
+
+In go a hypothesis class and a sample, out comes p_S(x) = Pr[A^S(x) = 1] with log p and log(1 − p), each computed as
+its own sum.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predcube.tasks.hypotheses.base import HypothesisClass, Points
+from predcube.tasks.mixture.base import MixtureWeights, Occupancy, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """p_S at some queries. All arrays have shape (queries,); ``standard_error`` (of p) is 0 when exact."""
+
+    p: NDArray[np.float64]
+    log_p1: NDArray[np.float64]
+    log_p0: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    method: str
+
+
+class Learner(ABC):
+    """A learner A. Concrete learners are frozen, keyword-only dataclasses whose fields are the parameters a spec may
+    give; the fields' annotations carry their limits (``annotated_types``). Adjacency is replace-one everywhere."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    source: ClassVar[str]
+
+    @abstractmethod
+    def derived(self, n: int) -> Mapping[str, Any]:
+        """The parameters that follow from the sample size: ``subset_size``, ``beta``, ``chunks``, … ."""
+
+    @abstractmethod
+    def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
+        """Why the learner cannot run at sample size n, or None. Infeasible is not failed."""
+
+    @abstractmethod
+    def workload(
+        self,
+        hypotheses: HypothesisClass,
+        sample: Occupancy,
+        *,
+        method: str = "auto",
+        relative: bool = True,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> Workload:
+        """The computation of the mixture's weights (before any flip), by ``method``. ``relative`` asks for relative
+        precision of every weight, which log p needs. ``samples`` and ``seed`` are for ``mc``."""
+
+    @property
+    def flip(self) -> float:
+        """The α of the last step p ← (1 − 2α)p + α; 0 where there is none."""
+        return 0.0
+
+    @abstractmethod
+    def guaranteed_stability(self, n: int) -> float:
+        """The γ this learner is known to satisfy at n (theorem named by the concrete class); 1 where none."""
+
+    @abstractmethod
+    def guaranteed_privacy_loss(self, n: int) -> float:
+        """The ε this learner is known to satisfy at n; inf where none."""
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters, named as in a spec."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+
+__all__ = ["HypothesisClass", "Learner", "MixtureWeights", "Occupancy", "Points", "Prediction", "Workload"]
