@@ -1,13 +1,16 @@
 """A checked sweep: what ``load_spec`` returns and everything after it uses. Data only.
 
-Always true of a ``Sweep``: every cell's sections build without error; axis names are unique and legal; values of an
-axis are distinct and of one type.
+Always true of a ``Sweep``: every distinct section of its cells builds without error; axis names are unique and legal;
+values of an axis are distinct and of the parameter's type (an integer written for a float parameter is a float here).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 type Value = bool | int | float | str
 type Section = Mapping[str, Any]
@@ -23,7 +26,29 @@ class SweepAxis:
     values: tuple[Value, ...]
     dtype: Literal["int64", "float64", "str"]
     sections: tuple[Section, ...] | None = None
-    applies: tuple[str, ...] = ()  # the kinds (or labels) the parameter applies to, when not to all
+    applies: tuple[str, ...] = ()  # the kinds that take the parameter, when not all of them do
+
+    @property
+    def section(self) -> str:
+        """Which part of a cell the axis changes: "n", "hypotheses", "distribution", "learner" or "measure"."""
+        first = self.path.partition(".")[0]
+        return "distribution" if first == "table" else first
+
+    @property
+    def parameter(self) -> str | None:
+        """The parameter that a dotted axis sets, None for ``n`` and for section axes."""
+        return self.path.partition(".")[2] or None
+
+    def coordinate(self) -> NDArray[Any]:
+        """The axis's coordinate: int64, float64, or strings (labels; booleans as "true" and "false"; mixed axes)."""
+        if self.dtype == "str":
+            return np.array([word(v) for v in self.values], dtype=np.str_)
+        return np.array(self.values, dtype=self.dtype)
+
+
+def word(value: Value) -> str:
+    """How a value stands in a coordinate of strings."""
+    return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +61,23 @@ class Targets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell of the grid as plain sections: what the science is built from, and what travels to a worker."""
+    """One cell of the grid as plain sections: what the science is built from, and what travels to a worker.
+
+    ``measure`` holds the options that say how, and not what, is measured: ``method``, ``samples``, ``neighbours``.
+    """
 
     index: tuple[int, ...]
     hypotheses: Section
-    distribution: Section  # {"kind": "table", "path": …, "features": […], "label": …} for real data
+    distribution: Section  # {"kind": "table", "path": …, "features": […], "label": …, "digest": …} for real data
     learner: Section
     n: int
+    measure: Section = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """A prediction sweep. ``text`` is the spec verbatim; ``notes`` are things the user should hear (dropped
-    duplicates of a rounded log axis, axes that do not apply everywhere)."""
+    duplicates of a rounded log axis, axes that do not apply everywhere, rows dropped from a table)."""
 
     name: str
     kind: Literal["prediction"]
@@ -69,8 +98,41 @@ class Sweep:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Cells along each axis; () for a sweep without axes, which has one cell."""
         return tuple(len(a.values) for a in self.axes)
 
     def indices(self) -> "product[tuple[int, ...]]":
         """Every cell's index, row-major."""
         return product(*(range(s) for s in self.shape))
+
+    def cell(self, index: tuple[int, ...]) -> Cell:
+        """The cell at a place in the grid, its sections put together from the spec and the axes."""
+        sections: dict[str, Section | None] = {
+            "hypotheses": self.hypotheses,
+            "distribution": self.distribution,
+            "learner": self.learner,
+            "measure": {"method": self.method, **self.measure},
+        }
+        n = self.n
+        chosen = list(zip(self.axes, index, strict=True))
+        for axis, i in chosen:
+            if axis.sections is not None:
+                sections[axis.section] = axis.sections[i]
+        # A kind first: which parameters apply depends on it.
+        for axis, i in sorted(chosen, key=lambda pair: pair[0].parameter != "kind"):
+            if axis.path == "n":
+                n = int(axis.values[i])
+            elif axis.sections is None and axis.parameter is not None:
+                section = sections[axis.section] or {}
+                if not axis.applies or section.get("kind") in axis.applies:
+                    sections[axis.section] = {**section, axis.parameter: axis.values[i]}
+        if n is None:
+            raise AssertionError("a sweep without n was let through")
+        return Cell(
+            index=tuple(index),
+            hypotheses=sections["hypotheses"] or {},
+            distribution=sections["distribution"] or {},
+            learner=sections["learner"] or {},
+            n=n,
+            measure=sections["measure"] or {},
+        )
