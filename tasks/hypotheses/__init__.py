@@ -1,0 +1,39 @@
+"""Hypothesis classes: ``build(kind, **parameters)`` makes one, ``KINDS`` names them all."""
+
+from typing import Any
+
+from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
+from predcube.tasks.hypotheses.cube import Cube
+from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.table import Table
+from predcube.tasks.hypotheses.thresholds import Thresholds
+from predcube.tasks.parameters import construct
+
+KINDS: dict[str, type[HypothesisClass]] = {c.kind: c for c in (Thresholds, Cube, Table)}
+
+
+def build(kind: str, **parameters: Any) -> HypothesisClass:
+    """The hypothesis class of this kind; ValueError names the nearest known kind or parameter.
+
+    >>> build("thresholds", points=3).labelings([0, 2])
+    array([[0, 0],
+           [0, 1],
+           [1, 1]], dtype=uint8)
+    """
+    return construct("hypothesis class", KINDS, kind, parameters)
+
+
+__all__ = [
+    "KINDS",
+    "Cube",
+    "HypothesisClass",
+    "Labels",
+    "Points",
+    "Representatives",
+    "Table",
+    "Thresholds",
+    "build",
+    "distinct",
+    "finite_points",
+    "real_points",
+]

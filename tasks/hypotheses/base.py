@@ -21,6 +21,9 @@ type Points = NDArray[np.float64] | NDArray[np.int64]  # (m,) or (m, features)
 type Representatives = NDArray[Any]  # (M,) or (M, parameters)
 type Labels = NDArray[np.uint8]  # (M, m): one row a hypothesis, one column a point
 
+LOSS_BLOCK = 2**20
+"""Labels predicted at once when losses are summed: 8 MB as floats."""
+
 
 class HypothesisClass(ABC):
     """A class H of functions X → {0, 1}. Concrete classes are frozen, keyword-only dataclasses whose fields are
@@ -71,6 +74,35 @@ class HypothesisClass(ABC):
     def growth(self, m: int) -> int | None:
         """Growth function: the largest number of labelings of m points, or None where no closed form is known."""
         return None
+
+    @property
+    def features(self) -> int:
+        """Number of coordinates of a point."""
+        return 1
+
+    def loss(
+        self, representatives: Representatives, points: Points, mass: NDArray[np.float64] | NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """What each hypothesis gets wrong: Σ_j mass[j, 1 − h(points[j])], shape (M,). ``mass`` (m, 2) holds counts or
+        probabilities of each label at each point."""
+        zeros, ones = mass[:, 0].astype(np.float64), mass[:, 1].astype(np.float64)
+        rows = max(1, LOSS_BLOCK // max(1, len(points)))
+        found = np.empty(len(representatives))
+        for start in range(0, len(representatives), rows):
+            labels = self.predict(representatives[start : start + rows], points).astype(np.float64)
+            found[start : start + rows] = labels @ zeros + (1.0 - labels) @ ones
+        return found
+
+    def best(self, points: Points, mass: NDArray[np.float64] | NDArray[np.int64]) -> Representatives:
+        """The representative of least ``loss``, the first in canonical order: shape (1,) or (1, parameters)."""
+        representatives = self.representatives(points)
+        first = int(np.argmin(self.loss(representatives, points, mass)))
+        return representatives[first : first + 1]
+
+    def disagreement(self, representatives: Representatives, concept: Representatives) -> NDArray[np.float64]:
+        """Pr[h(x) ≠ c(x)] for x uniform on [0, 1]^features and one function c, in closed form: shape (M,).
+        ValueError where no closed form is known or X is finite."""
+        raise ValueError(f"{self.kind}: no closed form for errors under a uniform law; use a finite X or a table")
 
     def parameters(self) -> Mapping[str, Any]:
         """The parameters, named as in a spec."""

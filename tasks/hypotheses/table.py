@@ -1,0 +1,122 @@
+"""A finite class given as a matrix: one row a hypothesis, one column a point."""
+
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from annotated_types import MinLen
+from numpy.typing import NDArray
+
+from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
+from predcube.tasks.hypotheses.points import distinct, finite_points
+
+type Matrix = tuple[tuple[Literal[0, 1], ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(HypothesisClass):
+    """The rows of ``matrix`` as functions on X = {0, …, columns − 1}; equal rows count as often as they stand.
+
+    A representative is a row's index; for a labeling of T it is the first row that realises it. The VC dimension is
+    searched for when the class is made.
+    """
+
+    matrix: Annotated[Matrix, MinLen(1)]
+
+    kind: ClassVar[str] = "table"
+    source: ClassVar[str] = "any finite class; give matrix, or path to a file of 0 and 1"
+    _rows: Labels = field(init=False, repr=False, compare=False)
+    _vc_dimension: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rows = _checked_matrix(self.matrix)
+        rows.flags.writeable = False
+        object.__setattr__(self, "matrix", tuple(map(tuple, rows.tolist())))
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_vc_dimension", _largest_shattered(rows))
+
+    @property
+    def vc_dimension(self) -> int:
+        return self._vc_dimension
+
+    @property
+    def domain(self) -> Points | None:
+        return np.arange(self._rows.shape[1])
+
+    def labelings(self, points: Points) -> Labels:
+        values, place = self._distinct(points)
+        return self._rows[self._first_rows(values)][:, values][:, place]
+
+    def representatives(self, points: Points) -> Representatives:
+        return self._first_rows(self._distinct(points)[0])
+
+    def predict(self, representatives: Representatives, points: Points) -> Labels:
+        columns = finite_points(points, self._rows.shape[1])
+        return self._rows[np.asarray(representatives, dtype=np.int64)][:, columns]
+
+    def members(self) -> Representatives:
+        """Every row's index in lexicographic order of the rows, equal rows in table order."""
+        return np.lexsort(self._rows.T[::-1]).astype(np.int64)
+
+    def named(self, value: Any) -> Representatives:
+        """The row's index."""
+        if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < len(self._rows):
+            raise ValueError(f"{value!r} names no row of the table; give an index from 0 to {len(self._rows) - 1}")
+        return np.array([int(value)])
+
+    def _distinct(self, points: Points) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return distinct(finite_points(points, self._rows.shape[1]))
+
+    def _first_rows(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each distinct restriction to ``columns``, in lexicographic order, the first row that has it."""
+        part = self._rows[:, columns]
+        if part.shape[1] <= 62:
+            codes = part @ (1 << np.arange(part.shape[1] - 1, -1, -1, dtype=np.int64))
+            first = np.unique(codes, return_index=True)[1]
+        else:
+            first = np.unique(np.packbits(part, axis=1), axis=0, return_index=True)[1]
+        return first.astype(np.int64)
+
+
+def _checked_matrix(matrix: Any) -> Labels:
+    rows = matrix if isinstance(matrix, np.ndarray) else [np.asarray(row) for row in matrix]
+    if len(rows) == 0 or rows[0].ndim != 1 or len(rows[0]) == 0:
+        raise ValueError("table: matrix must have at least one row and one column; give rows of 0 and 1")
+    for i, row in enumerate(rows):
+        if row.shape != rows[0].shape:
+            raise ValueError(f"table: row {i} of matrix has {row.size} entries and row 0 has {len(rows[0])}")
+    array = np.asarray(rows)
+    bad = np.argwhere((array != 0) & (array != 1))
+    if len(bad):
+        i, j = bad[0]
+        raise ValueError(f"table: matrix has {array[i, j]} in row {i}, column {j}; every entry must be 0 or 1")
+    return array.astype(np.uint8)
+
+
+def _largest_shattered(rows: Labels) -> int:
+    """VC dimension of the rows: the size of the largest set of columns on which all patterns occur.
+
+    Depth-first over sets of columns in increasing order. A set is carried as the parts into which its patterns divide
+    the distinct rows (bit masks); adding a column must cut every part in two. A part of r rows shatters at most
+    ⌊log₂ r⌋ more columns, which prunes the search; it is still exponential in the VC dimension.
+    """
+    patterns = np.unique(rows, axis=0)
+    columns = np.unique(patterns.T, axis=0)
+    masks = [int.from_bytes(np.packbits(column).tobytes()) for column in columns]
+    everything = int.from_bytes(np.packbits(np.ones(len(patterns), dtype=np.uint8)).tobytes())
+    best = 0
+
+    def extend(parts: list[int], size: int, start: int) -> None:
+        nonlocal best
+        best = max(best, size)
+        room = min(part.bit_count() for part in parts).bit_length() - 1
+        for j in range(start, len(masks)):
+            if size + min(room, len(masks) - j) <= best:
+                return
+            cut = [piece for part in parts for piece in (part & masks[j], part & ~masks[j])]
+            if all(cut):
+                extend(cut, size + 1, j + 1)
+
+    extend([everything], 0, 0)
+    return best
