@@ -1,209 +1,120 @@
-"""Parameters declared once: in go frozen dataclasses whose annotated fields are the parameters a spec may give, out
-come checked objects, and descriptions of the fields for people.
+"""Parameters as a spec spells them: in go a registry, a kind and values, out comes a built object or one ValueError.
 
-A field's annotation carries its type and its limits (``annotated_types``). Always true of what ``construct`` returns:
-every value has its declared type, so that 4 and 4.0 name one stream of random numbers, and lies within its limits.
+Always true of an object that was checked: every field has the type its annotation names and keeps the limits written
+there (``annotated_types``), so each limit stands in one place and listings, specs and Python calls agree.
 """
 
-import types
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
-from functools import lru_cache
-from numbers import Integral, Real
-from operator import ge, gt, le, lt
-from typing import Annotated, Any, Literal, TypeAliasType, Union, get_args, get_origin, get_type_hints
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import annotated_types as at
 import numpy as np
 
-_LIMITS: tuple[tuple[type, str, str, Callable[[Any, Any], bool]], ...] = (
-    (at.Gt, "gt", ">", gt),
-    (at.Ge, "ge", "≥", ge),
-    (at.Lt, "lt", "<", lt),
-    (at.Le, "le", "≤", le),
-)
 
+def build[T](kinds: Mapping[str, type[T]], kind: str, parameters: Mapping[str, Any], *, family: str) -> T:
+    """The object of ``kinds`` called ``kind``. ``family`` names the registry in messages ("learner").
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One field for people: ``limits`` is a phrase such as "> 0, ≤ 0.5" or empty; ``default`` is None also where
-    ``required``."""
-
-    name: str
-    type: str
-    limits: str
-    required: bool
-    default: Any
-
-
-def settle(owner: Any) -> None:
-    """Give every parameter of a frozen dataclass its declared type and check its limits; for ``__post_init__``.
-
-    Raises ValueError naming the parameter, its value and what it must be.
+    Raises ValueError for an unknown kind or parameter (naming the nearest known one), a missing parameter, and
+    whatever the object's own checks refuse.
     """
-    for name, annotation in _annotations(type(owner)):
-        value = getattr(owner, name)
-        try:
-            object.__setattr__(owner, name, _fit(annotation, value))
-        except ValueError as e:
-            raise ValueError(f"{owner.kind}: {name} = {value!r} {e}") from None
-
-
-def construct[T](family: str, kinds: Mapping[str, type[T]], kind: str, parameters: Mapping[str, Any]) -> T:
-    """The object of ``kind`` with these parameters; ValueError names the nearest known kind or parameter."""
     if kind not in kinds:
-        raise ValueError(f"unknown {family} {kind!r}{_nearest(str(kind), kinds)}")
+        raise ValueError(f"{family} kind {kind!r} is not known{_nearest(kind, kinds)}")
     cls = kinds[kind]
-    declared = {p.name: p for p in describe(cls)}
+    known = {f.name: f for f in fields(cls) if f.init}  # type: ignore[arg-type]
     for name in parameters:
-        if name not in declared:
-            raise ValueError(f"{family} {kind!r} has no parameter {name!r}{_nearest(name, declared)}")
-    missing = [p.name for p in declared.values() if p.required and p.name not in parameters]
+        if name not in known:
+            raise ValueError(f"{family} {kind!r} takes no parameter {name!r}{_nearest(name, known)}")
+    missing = [name for name, f in known.items() if name not in parameters and _required(f)]
     if missing:
-        raise ValueError(f"{family} {kind!r} needs the parameter {missing[0]!r}: give it a value")
+        raise ValueError(f"{family} {kind!r} needs {', '.join(missing)}: give a value")
     return cls(**parameters)
 
 
-def describe(cls: type[Any]) -> tuple[Parameter, ...]:
-    """The parameters of a concrete class, in the order of its fields."""
-    declared = {f.name: f for f in fields(cls)}
-    found = []
-    for name, annotation in _annotations(cls):
-        f = declared[name]
-        default = f.default_factory() if f.default_factory is not MISSING else f.default
-        required = default is MISSING
-        found.append(
-            Parameter(
-                name=name,
-                type=_spell(annotation),
-                limits=", ".join(_phrases(annotation)),
-                required=required,
-                default=None if required else default,
-            )
-        )
-    return tuple(found)
+def check(instance: Any) -> None:
+    """Checks every field of a frozen dataclass against its annotation, turning NumPy scalars into Python's and
+    integers into floats where a float is declared. Called from ``__post_init__``.
+
+    Raises ValueError with the field, its value and what it must be. A bool is not a number, and 1.0 is not an integer
+    (an n' of 1 and a fraction of 1 are different things).
+    """
+    cls: Any = type(instance)
+    for name, hint in _hints(cls):
+        value = getattr(instance, name)
+        checked = _checked(value, hint, f"{getattr(cls, 'kind', cls.__name__)}: {name}")
+        if checked is not value:
+            object.__setattr__(instance, name, checked)
 
 
-@lru_cache(maxsize=256)
-def _annotations(cls: Hashable) -> tuple[tuple[str, Any], ...]:
+@cache
+def _hints(cls: Any) -> tuple[tuple[str, Any], ...]:
     hints = get_type_hints(cls, include_extras=True)
-    return tuple((f.name, hints[f.name]) for f in fields(cls) if f.init)  # type: ignore[arg-type]
+    return tuple((f.name, hints[f.name]) for f in fields(cls) if f.init)
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    if not names:
-        return "; it takes none"
-    close = get_close_matches(name, names, 1, 0.0)
-    return f"; did you mean {close[0]!r}? known: {', '.join(names)}"
-
-
-def _union(annotation: Any) -> bool:
-    return get_origin(annotation) in (Union, types.UnionType)
-
-
-def _fit(annotation: Any, value: Any) -> Any:
-    """``value`` as the annotation's type; ValueError completes the sentence "name = value …"."""
-    if isinstance(annotation, TypeAliasType):
-        return _fit(annotation.__value__, value)
-    origin, arguments = get_origin(annotation), get_args(annotation)
+def _checked(value: Any, hint: Any, place: str) -> Any:
+    origin = get_origin(hint)
     if origin is Annotated:
-        settled = _fit(arguments[0], value)
-        _limit(arguments[1:], settled)
-        return settled
-    if _union(annotation):
-        return _fit_any(arguments, value)
-    if origin is Literal:
-        if value in arguments and not (isinstance(value, bool) and True not in arguments and False not in arguments):
-            return value
-        raise ValueError(f"is no {_spell(annotation)}")
-    if origin is tuple:
-        return _fit_tuple(arguments, value)
-    if annotation is Any:
+        base, *limits = get_args(hint)
+        value = _checked(value, base, place)
+        if isinstance(value, int | float):
+            for limit in limits:
+                _keep(value, limit, place)
         return value
-    return _fit_plain(annotation, value)
-
-
-def _fit_plain(annotation: Any, value: Any) -> Any:
-    if annotation in (None, types.NoneType) and value is None:
-        return None
-    if annotation is bool and isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    number = not isinstance(value, (bool, np.bool_))
-    if annotation is int and number and isinstance(value, Integral):
-        return int(value)
-    if annotation is float and number and isinstance(value, Real):
-        return float(value) + 0.0  # −0.0 and 0.0 are one value
-    if annotation is str and isinstance(value, str):
-        return str(value)
-    raise ValueError(f"is no {_spell(annotation)}")
-
-
-def _fit_any(alternatives: Sequence[Any], value: Any) -> Any:
-    # The alternative of the value's own type goes first, so that 4 stays an integer in ``float | int``.
-    refusals = []
-    for alternative in sorted(alternatives, key=lambda a: _bare(a) is not type(value)):
-        try:
-            return _fit(alternative, value)
-        except ValueError as e:
-            if alternative is not types.NoneType:
-                refusals.append(str(e))
-    raise ValueError(" or ".join(dict.fromkeys(refusals)))
-
-
-def _fit_tuple(arguments: Sequence[Any], value: Any) -> tuple[Any, ...]:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError("is no list")
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_fit(arguments[0], v) for v in value)
-    if len(value) != len(arguments):
-        raise ValueError(f"must have rows of {len(arguments)} entries, not {len(value)}")
-    return tuple(_fit(a, v) for a, v in zip(arguments, value, strict=True))
-
-
-def _limit(metadata: Sequence[Any], value: Any) -> None:
-    for limit in metadata:
-        for cls, attribute, sign, holds in _LIMITS:
-            if isinstance(limit, cls) and not holds(value, getattr(limit, attribute)):  # NaN holds nowhere
-                raise ValueError(f"must be {sign} {getattr(limit, attribute)}")
-        if isinstance(limit, at.MinLen) and len(value) < limit.min_length:
-            raise ValueError(f"must have at least {limit.min_length} entries")
-
-
-def _bare(annotation: Any) -> Any:
-    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-
-
-def _spell(annotation: Any) -> str:
-    if isinstance(annotation, TypeAliasType):
-        return _spell(annotation.__value__)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _spell(arguments[0])
-    if _union(annotation):
-        return " or ".join(_spell(a) for a in arguments if a is not types.NoneType)
+    if origin in (Union, UnionType):
+        options = get_args(hint)
+        if value is None and NoneType in options:
+            return None
+        rest = [o for o in options if o is not NoneType]
+        return _checked(value, rest[0], place) if len(rest) == 1 else value
     if origin is Literal:
-        return " or ".join(repr(a) for a in arguments)
-    if origin is tuple:
-        return f"list of {_spell(arguments[0])}"
-    names = {int: "integer", float: "number", str: "text", bool: "true or false", types.NoneType: "nothing"}
-    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+        if value not in get_args(hint):
+            allowed = ", ".join(repr(a) for a in get_args(hint))
+            raise ValueError(f"{place} = {value!r} is not one of {allowed}")
+        return value
+    if hint in (int, float):
+        return _number(value, hint, place)
+    if hint in (str, bool) and not isinstance(value, hint):
+        raise ValueError(f"{place} = {value!r} must be {'text' if hint is str else 'true or false'}")
+    return value
 
 
-def _phrases(annotation: Any) -> list[str]:
-    if isinstance(annotation, TypeAliasType):
-        return _phrases(annotation.__value__)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if _union(annotation):
-        return [p for a in arguments for p in _phrases(a)]
-    if origin is not Annotated:
-        return []
-    phrases = _phrases(arguments[0])
-    for limit in arguments[1:]:
-        phrases += [f"{sign} {getattr(limit, a)}" for cls, a, sign, _ in _LIMITS if isinstance(limit, cls)]
-        if isinstance(limit, at.MinLen):
-            phrases.append(f"at least {limit.min_length} entries")
-    return phrases
+def _number(value: Any, hint: type, place: str) -> int | float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ValueError(f"{place} = {value!r} must be {'an integer' if hint is int else 'a number'}")
+    if hint is int:
+        if not isinstance(value, int | np.integer):
+            raise ValueError(f"{place} = {value!r} must be an integer, written without a point")
+        return value if type(value) is int else int(value)
+    if not math.isfinite(value):
+        raise ValueError(f"{place} = {value!r} must be finite")
+    return float(value) + 0.0  # −0.0 and 0.0 are one value, and name one stream
+
+
+def _keep(value: int | float, limit: Any, place: str) -> None:
+    if isinstance(limit, at.Interval):
+        for part in limit:
+            _keep(value, part, place)
+        return
+    wrong = (
+        (isinstance(limit, at.Gt) and not value > limit.gt and f"above {limit.gt}")  # type: ignore[operator]
+        or (isinstance(limit, at.Ge) and not value >= limit.ge and f"at least {limit.ge}")  # type: ignore[operator]
+        or (isinstance(limit, at.Lt) and not value < limit.lt and f"below {limit.lt}")  # type: ignore[operator]
+        or (isinstance(limit, at.Le) and not value <= limit.le and f"at most {limit.le}")  # type: ignore[operator]
+    )
+    if wrong:
+        raise ValueError(f"{place} = {value!r} must be {wrong}")
+
+
+def _required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    close = get_close_matches(name, list(known), n=1)
+    listed = ", ".join(known)
+    return f": did you mean {close[0]!r}? (there are {listed})" if close else f": there are {listed}"

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from predcube.tasks import parameters as declared
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.cube import Cube
 from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
 from predcube.tasks.hypotheses.table import Table
 from predcube.tasks.hypotheses.thresholds import Thresholds
-from predcube.tasks.parameters import construct
 
 KINDS: dict[str, type[HypothesisClass]] = {c.kind: c for c in (Thresholds, Cube, Table)}
 
@@ -20,7 +20,7 @@ def build(kind: str, **parameters: Any) -> HypothesisClass:
            [0, 1],
            [1, 1]], dtype=uint8)
     """
-    return construct("hypothesis class", KINDS, kind, parameters)
+    return declared.build(KINDS, kind, parameters, family="hypothesis class")
 
 
 __all__ = [

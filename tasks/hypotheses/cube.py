@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.points import distinct, finite_points
-from predcube.tasks.parameters import settle
+from predcube.tasks.parameters import check
 
 LARGEST_LISTED = 20
 """The most points whose 2^m labelings are listed: 2^20 rows are 20 MB."""
@@ -29,7 +29,7 @@ class Cube(HypothesisClass):
     source: ClassVar[str] = "Dagan & Feldman 2020, Theorem sta-lb (the shattered set of the lower bound)"
 
     def __post_init__(self) -> None:
-        settle(self)
+        check(self)
 
     @property
     def vc_dimension(self) -> int:

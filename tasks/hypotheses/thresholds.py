@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
-from predcube.tasks.parameters import settle
+from predcube.tasks.parameters import check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Thresholds(HypothesisClass):
     additive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        settle(self)
+        check(self)
 
     @property
     def vc_dimension(self) -> int:
