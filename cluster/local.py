@@ -1,0 +1,158 @@
+"""Jobs on a Dask cluster of processes on this machine, one thread each."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
+from typing import Any, Self
+
+import dask.config
+from dask.system import CPU_COUNT
+from distributed import Client, LocalCluster, WorkerPlugin
+from distributed.utils import LoopRunner
+
+from predcube.cluster import waves
+from predcube.cluster.base import Job, Outcome, Program
+
+# The driver shares the cores with its workers: what Dask does for a dashboard nobody looks at is turned down.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.multiprocessing-method": "spawn",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.comm.retry.count": 2,
+    "distributed.scheduler.allowed-failures": 3,
+}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+LOGGERS = ("distributed", "tornado", "asyncio")
+
+
+class Initialise(WorkerPlugin):  # type: ignore[misc]
+    """Prepares every worker, those that replace a dead one too."""
+
+    name = "predcube-initialise"
+
+    def __init__(self, initialise: Callable[[], None] | None) -> None:
+        self._initialise = initialise
+
+    def setup(self, worker: Any) -> None:
+        _ignore_interrupts()
+        if self._initialise is not None:
+            self._initialise()
+
+
+def _ignore_interrupts() -> None:
+    # A terminal's Ctrl-C goes to every process of the group; only the driver answers it. Where a worker does not run
+    # in its process's main thread it has no say, and needs none.
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use (affinity and container limits counted)."""
+    return int(CPU_COUNT)
+
+
+class LocalFanout:
+    """``workers`` processes; ``initialise`` (picklable) runs in each before its first task."""
+
+    def __init__(self, *, workers: int | None = None, initialise: Callable[[], None] | None = None) -> None:
+        self._workers = usable_cores() if workers is None else workers
+        self._initialise = initialise
+        self._stack = ExitStack()
+        self._client: Client | None = None
+
+    @property
+    def workers(self) -> int:
+        return self._workers
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(_silence())
+            stack.enter_context(dask.config.set(QUIET))
+            stack.enter_context(_main_not_imported())
+            loop = stack.enter_context(_loop())
+            cluster = LocalCluster(
+                n_workers=self._workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+                env=ONE_THREAD,
+                loop=loop,
+            )
+            stack.push(lambda *exception: _stop(cluster, in_haste=exception[0] is not None))
+            self._client = stack.enter_context(Client(cluster))
+            self._client.register_plugin(Initialise(self._initialise))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._client = None
+        self._stack.__exit__(*exception)
+
+    def run(self, program: Program, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        if self._client is None:
+            raise RuntimeError("enter the fan-out first: with connect(…) as fanout")
+        return waves.run(self._client, program, jobs, workers=self._workers)
+
+
+def _stop(cluster: LocalCluster, *, in_haste: bool) -> None:
+    """Close the cluster; ``in_haste`` without waiting for the tasks that run (a thread cannot be stopped)."""
+    if in_haste:
+        for nanny in cluster.workers.values():
+            nanny.auto_restart = False
+            process = getattr(nanny.process, "process", None)
+            if process is not None and process.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+    cluster.close(timeout=2 if in_haste else 10)
+
+
+@contextmanager
+def _loop() -> Iterator[Any]:
+    """An event loop in a thread that has SIGINT blocked: its children inherit that, so a worker is deaf to Ctrl-C from
+    its first instruction, and not only once its plugin has run."""
+    # Started by a worker's start, the tracker would unblock the signal in the thread that starts workers.
+    resource_tracker.ensure_running()
+    runner = LoopRunner()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        runner.start()
+    finally:
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield runner.loop
+    finally:
+        runner.stop()
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing that Dask says while it starts, loses a worker or stops is for the user."""
+    before = {name: logging.getLogger(name).level for name in LOGGERS}
+    for name in LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+@contextmanager
+def _main_not_imported() -> Iterator[None]:
+    """Spawned processes import the main script again, which would start the sweep anew where a user's script has no
+    ``if __name__ == "__main__"``. No task of ours lives there, so workers do not need it."""
+    main = sys.modules["__main__"]
+    path = main.__dict__.pop("__file__", None) if main.__spec__ is None else None
+    try:
+        yield
+    finally:
+        if path is not None:
+            main.__file__ = path
