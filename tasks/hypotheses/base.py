@@ -37,6 +37,9 @@ class HypothesisClass(ABC):
     """True when the hypotheses of H_T are a null one, present for every T, and one for each point of T, which is
     itself the same for every T that holds the point. Then ``representatives(points)`` on sorted distinct points
     v_1 < … < v_m is [null, h(v_m), …, h(v_1)], and the normaliser Z_I is a sum over points (method ``laplace``)."""
+    free: ClassVar[bool] = False
+    """True when H is every function on a finite X and the representative of a labelling of T is 0 off T. Then the
+    labels at different points are independent given T (method ``analytic``)."""
 
     @property
     @abstractmethod
@@ -70,6 +73,17 @@ class HypothesisClass(ABC):
     def named(self, value: Any) -> Representatives:
         """The one representative (shape (1,) or (1, parameters)) that a spec names by ``value``; ValueError says
         what a name looks like."""
+
+    def mistakes(
+        self, representatives: Representatives, points: Points, counts: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """n·L_S(h) of each representative, the number of examples it gets wrong: shape (…, M) for ``counts``
+        (…, k, 2), where counts[…, i, y] examples stand at points[i] with label y. A class whose losses are prefix
+        sums overrides this: the rule here costs M·k."""
+        labels = self.predict(representatives, points).astype(np.float64)
+        zeros, ones = counts[..., 0].astype(np.float64), counts[..., 1].astype(np.float64)
+        # A product of floats goes through BLAS, and is exact on integers below 2^53.
+        return np.rint(ones.sum(axis=-1, keepdims=True) + (zeros - ones) @ labels.T).astype(np.int64)
 
     def growth(self, m: int) -> int | None:
         """Growth function: the largest number of labelings of m points, or None where no closed form is known."""

@@ -6,25 +6,14 @@ its own sum.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.hypotheses.base import HypothesisClass, Points
-from predcube.tasks.mixture.base import MixtureWeights, Occupancy, Workload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """p_S at some queries. All arrays have shape (queries,); ``standard_error`` (of p) is 0 when exact."""
-
-    p: NDArray[np.float64]
-    log_p1: NDArray[np.float64]
-    log_p0: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
-    method: str
+from predcube.tasks.hypotheses.base import HypothesisClass, Points, Representatives
+from predcube.tasks.mixture.base import Mixture, MixtureWeights, Occupancy, Prediction, Workload
 
 
 class Learner(ABC):
@@ -58,6 +47,22 @@ class Learner(ABC):
         """The computation of the mixture's weights (before any flip), by ``method``. ``relative`` asks for relative
         precision of every weight, which log p needs. ``samples`` and ``seed`` are for ``mc``."""
 
+    def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto") -> str:
+        """The way its weights are computed on k distinct points: decided by counts alone. ``exact`` for a learner that
+        has only one way, whatever was asked."""
+        return "exact"
+
+    @abstractmethod
+    def batch(
+        self, hypotheses: HypothesisClass, points: Points, counts: NDArray[np.int64], *, method: str
+    ) -> tuple[Representatives, NDArray[np.float64]]:
+        """Mixtures (before any flip) of B samples of one size on the same ``points`` (k,) with ``counts`` (B, k, 2):
+        representatives (M,) and log-weights (B, M) to relative precision. ``method`` is one that ``method()`` gives."""
+
+    @abstractmethod
+    def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
+        """Elementary operations of one mixture on k distinct points, for estimates of cost."""
+
     @property
     def flip(self) -> float:
         """The α of the last step p ← (1 − 2α)p + α; 0 where there is none."""
@@ -76,4 +81,13 @@ class Learner(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
 
 
-__all__ = ["HypothesisClass", "Learner", "MixtureWeights", "Occupancy", "Points", "Prediction", "Workload"]
+__all__ = [
+    "HypothesisClass",
+    "Learner",
+    "MixtureWeights",
+    "Occupancy",
+    "Points",
+    "Prediction",
+    "Representatives",
+    "Workload",
+]

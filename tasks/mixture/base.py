@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.hypotheses.base import Points, Representatives
+from predcube.tasks.hypotheses.base import HypothesisClass, Points, Representatives
 
 LEAF_OPERATIONS = 2**24
 """About how many elementary operations one block of a workload holds. A count, never a timing: where a computation
@@ -34,6 +34,54 @@ class Occupancy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """p_S at some queries. All arrays have shape (queries,); ``standard_error`` (of p) is 0 when exact. ``log_p1`` and
+    ``log_p0`` are log p and log(1 − p), each from its own sum: never log1p(−p)."""
+
+    p: NDArray[np.float64]
+    log_p1: NDArray[np.float64]
+    log_p0: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    method: str
+
+
+class Mixture(Protocol):
+    """A probability distribution over hypotheses, as far as it must be known.
+
+    Two forms exist: ``MixtureWeights`` has the weight of every hypothesis; ``Marginals`` has Pr[h(x) = 1] at every
+    point, which is all that predictions and errors need and, on a cube of 2^k functions, all that fits.
+    """
+
+    @property
+    def representatives(self) -> Representatives:
+        """Hypotheses on which ``expectation`` wants its values: (M,) or (M, parameters)."""
+        ...
+
+    @property
+    def method(self) -> str: ...  # analytic | laplace | support | enumerate | mc | exact
+    @property
+    def exact(self) -> bool: ...  # False for mc
+    @property
+    def relative(self) -> bool: ...  # every log is right to relative precision, however small the probability
+    @property
+    def subsets(self) -> int: ...  # subsets visited or sampled, 0 where none were
+
+    def expectation(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """E_h[values] for ``values`` (M,) or (M, Q) given on ``representatives``, where values is *affine* in the
+        function h, as every error Σ_x D(x, y)·|h(x) − y| is: ``mixture.expectation(population.errors(hypotheses,
+        mixture.representatives))`` is the exact error of the mixture. Shape () or (Q,)."""
+        ...
+
+    def functional_standard_error(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standard error of ``expectation(values)``: zeros when exact. Shape () or (Q,)."""
+        ...
+
+    def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
+        """p_S(x) = Pr[h(x) = 1] at each query, before any flip."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureWeights:
     """Representatives of the hypotheses with weight and their log-weights (−inf where a weight is exactly 0).
 
@@ -44,10 +92,10 @@ class MixtureWeights:
 
     representatives: Representatives  # (M,) or (M, parameters)
     log_weights: NDArray[np.float64]  # (M,)
-    method: str  # analytic | laplace | support | enumerate | mc | exact
+    method: str
     batches: NDArray[np.float64] | None = None  # (B, M)
-    subsets: int = 0  # subsets visited or sampled, 0 where none were
-    relative: bool = True  # every log-weight is right to relative precision, not only the large ones
+    subsets: int = 0
+    relative: bool = True
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -60,14 +108,69 @@ class MixtureWeights:
     @property
     def standard_error(self) -> NDArray[np.float64]:
         """Of each weight: zeros when exact. Shape (M,)."""
-        return self.functional_standard_error(np.eye(len(self.log_weights)))
+        if self.batches is None:
+            return np.zeros(len(self.log_weights))
+        return np.asarray(self.batches.std(axis=0, ddof=1) / np.sqrt(len(self.batches)))
+
+    def expectation(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.weights @ values)
 
     def functional_standard_error(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Standard error of Σ_h w_h values[h, q] for each column q of ``values`` (M, Q). Shape (Q,)."""
         if self.batches is None:
-            return np.zeros(values.shape[1])
+            return np.zeros(np.shape(values)[1:])
         means = self.batches @ values
         return np.asarray(means.std(axis=0, ddof=1) / np.sqrt(len(means)))
+
+    def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
+        labels = hypotheses.predict(self.representatives, queries)
+        one = labels.astype(bool)
+        log_p1 = log_sum(np.where(one, self.log_weights[:, None], -np.inf))
+        log_p0 = log_sum(np.where(one, -np.inf, self.log_weights[:, None]))
+        error = self.functional_standard_error(labels.astype(np.float64))
+        return Prediction(p=np.exp(log_p1), log_p1=log_p1, log_p0=log_p0, standard_error=error, method=self.method)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marginals:
+    """The same distribution known by its marginals alone, for a class of *all* functions on X (``free``): row i of
+    ``log_p1`` and ``log_p0`` is log Pr[h(x) = 1] and log Pr[h(x) = 0] at the i-th occupied point; off them h is 0.
+
+    ``representatives`` are the zero function and, for each occupied point, the function that is 1 there alone, in
+    that order: (k + 1,) or (k + 1, parameters). Any affine functional of h is settled by its values on them.
+    """
+
+    representatives: Representatives
+    log_p1: NDArray[np.float64]  # (k,)
+    log_p0: NDArray[np.float64]  # (k,)
+    method: str
+    subsets: int = 0
+    relative: bool = True
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def expectation(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(values[0] + np.exp(self.log_p1) @ (values[1:] - values[0]))
+
+    def functional_standard_error(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.zeros(np.shape(values)[1:])
+
+    def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
+        at = hypotheses.predict(self.representatives, queries).astype(bool)  # (k + 1, queries): row 0 is all False
+        log_p1 = np.append(-np.inf, self.log_p1)[at.argmax(axis=0)]
+        log_p0 = np.append(0.0, self.log_p0)[at.argmax(axis=0)]
+        return Prediction(
+            p=np.exp(log_p1), log_p1=log_p1, log_p0=log_p0, standard_error=np.zeros(len(log_p1)), method=self.method
+        )
+
+
+def log_sum(terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log Σ exp over axis 0; −inf where every term is −inf (or there is none)."""
+    largest = np.max(terms, axis=0, initial=-np.inf)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(shift + np.log(np.exp(terms - shift).sum(axis=0)))
 
 
 class Partial(Protocol):
@@ -88,7 +191,7 @@ class Workload(Protocol):
     @property
     def cost(self) -> float: ...
     def partial(self, block: int) -> Any: ...
-    def finish(self, total: Any) -> MixtureWeights: ...
+    def finish(self, total: Any) -> Mixture: ...
 
 
 def subtree(workload: Workload, level: int, index: int) -> Any:
@@ -111,6 +214,6 @@ def height(blocks: int) -> int:
     return max(blocks - 1, 0).bit_length()
 
 
-def evaluate(workload: Workload) -> MixtureWeights:
+def evaluate(workload: Workload) -> Mixture:
     """The whole workload in this process: the same tree, so the same bits, as any fan-out of it."""
     return workload.finish(subtree(workload, height(workload.blocks), 0))
