@@ -1,0 +1,319 @@
+"""The cube itself: made once by the driver, filled tile by tile by workers, opened lazily by anyone.
+
+In go a URL and a schema, or a URL, a tile's key and its arrays; out comes a Zarr v3 group that plain Xarray opens.
+Always true: a tile's labels and types are checked before any of its bytes are written, its receipt is written last,
+and a store that is not ours is never touched.
+"""
+
+import json
+import secrets
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import xarray
+import zarr
+from numpy.typing import NDArray
+from zarr.abc.store import Store
+
+from predcube.storage import place
+from predcube.storage.digests import digest
+from predcube.storage.failures import StoreError
+from predcube.storage.layout import (
+    ERROR_WIDTH,
+    FORMAT,
+    GENERATION,
+    OWN_ATTRIBUTES,
+    ROOT,
+    UNFINISHED,
+    attributes_of,
+    contents,
+    root_document,
+)
+from predcube.storage.receipts import Receipt
+from predcube.storage.schema import DONE, MISSING, Axis, CubeSchema, TileKey, Variable, check_attributes
+
+CREATING = "creation"
+
+
+def exists(url: str) -> bool:
+    """Whether a cube lies at the URL. False where nothing is, and where a creation was cut short (``create`` then
+    starts over). StoreError where something else is."""
+    if place.is_vacant(url):
+        return False
+    return _unfinished(_root_attributes(url)) != CREATING
+
+
+def create(url: str, schema: CubeSchema) -> None:
+    """Makes an empty cube.
+
+    The root is written first with a mark that says what is under way, and last without it: a creation that was cut
+    short is told apart from a cube, and made anew. Raises StoreError, with nothing written, where there already is
+    a cube or anything else, or where nothing can be written.
+    """
+    if exists(url):
+        raise StoreError(
+            f"store {url!r} already holds a cube; choose another place, or run the same sweep to resume it"
+        )
+    store = place.open_store(url, read_only=False)
+    own = {FORMAT: 1, GENERATION: f"{secrets.token_hex(4)}.0"}
+    made = contents(schema, {**schema.attributes, **own})
+    with place.refusals(url):
+        place.put(store, ROOT, root_document({**own, UNFINISHED: json.dumps({"what": CREATING})}))
+        place.remove_orphans(store, "")
+        for group in ("trials", "ledger", "surfaces"):  # what an earlier attempt left
+            place.delete_prefix(store, group)
+        for key in sorted(made.keys() - {ROOT}):
+            place.put(store, key, made[key])
+        place.put(store, ROOT, made[ROOT])
+
+
+def read_attributes(url: str) -> dict[str, Any]:
+    """The attributes of the root, without the store's own. Raises StoreError where there is no finished cube."""
+    return {name: value for name, value in _finished(url).items() if name not in OWN_ATTRIBUTES}
+
+
+def update_attributes(url: str, attributes: Mapping[str, Any]) -> None:
+    """Sets attributes of the root beside those it has, in one write. For the driver alone: two writers would lose
+    each other's."""
+    new = _finished(url) | check_attributes(attributes, "the cube")
+    if taken := sorted(OWN_ATTRIBUTES & attributes.keys()):
+        raise ValueError(f"attribute {taken[0]!r} is the store's own; use another name")
+    with place.refusals(url):
+        place.put(place.open_store(url, read_only=False), ROOT, root_document(new))
+
+
+def generation(url: str) -> str:
+    """The name of the cube's present shape: pass it to workers, so that a handle opened before an extension is never
+    used after it."""
+    return str(_finished(url)[GENERATION])
+
+
+def read_schema(url: str) -> CubeSchema:
+    """The schema of the cube at a URL, chunk lengths as they are in the store. Raises StoreError where there is no
+    finished cube or its documents are damaged."""
+    attributes = read_attributes(url)
+    with place.refusals(url), place.orphans_ignored():
+        try:
+            return _schema(_trials(url), attributes)
+        except (ValueError, KeyError, TypeError) as e:
+            raise StoreError(
+                f"store {url!r}: /trials is damaged ({e}); restore it, or run the sweep into another place"
+            ) from e
+
+
+def write_tile(
+    url: str,
+    key: TileKey,
+    *,
+    coordinates: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, NDArray[Any]],
+    receipt: Receipt,
+    error: str | None = None,
+    generation: str | None = None,
+) -> Receipt:
+    """Writes one tile: the whole chunk of every variable of /trials, then its error, then its receipt.
+
+    ``coordinates`` are the labels that ``arrays`` were computed for, one array per axis of the cube (extra axes
+    too); they must equal the cube's labels in this region. ``arrays`` holds every variable, with the tile's shape
+    and the variable's dtype. Where a variable ``q`` has ``q_status``: done and NaN together, or not done and a
+    value, or missing, are refused. ``receipt`` needs no key, coordinates or digest: they are filled in, and the
+    receipt as written is returned. ``error`` is cut to 2048 characters. ``generation`` as the driver read it
+    (``None`` reads it now).
+
+    Raises StoreError before anything is written if anything does not fit. A tile that is written again (a retry)
+    loses its old receipt first.
+    """
+    handle = _handle(url, generation if generation is not None else _generation(url))
+    schema = handle.schema
+    _check_key(key, schema)
+    labels = schema.coordinates(key)
+    _check_labels(key, labels, coordinates)
+    _check_arrays(key, schema, arrays)
+    signed = receipt.signed(key, labels, digest(arrays, labels))
+    region = schema.region(key)
+    with place.refusals(url):
+        ledger = handle.arrays
+        receipt_key = f"ledger/receipt/c/{'/'.join(map(str, key))}"
+        place.delete(handle.store, receipt_key)
+        for variable in schema.variables:
+            handle.arrays[variable.name][(*region, *(slice(None) for _ in variable.extra))] = arrays[variable.name]
+        ledger["/error"][key] = (error or "")[:ERROR_WIDTH]
+        ledger["/receipt"][key] = signed.to_text()
+    return signed
+
+
+def read_tile(url: str, key: TileKey) -> dict[str, NDArray[Any]]:
+    """Every variable's chunk of one tile. Raises StoreError naming the tile where a chunk cannot be decoded; a tile
+    that was never written reads as missing."""
+    handle = _handle(url, _generation(url))
+    _check_key(key, handle.schema)
+    region = handle.schema.region(key)
+    read: dict[str, NDArray[Any]] = {}
+    for variable in handle.schema.variables:
+        try:
+            read[variable.name] = np.asarray(
+                handle.arrays[variable.name][(*region, *(slice(None) for _ in variable.extra))]
+            )
+        except Exception as e:  # whatever a codec makes of damaged bytes
+            raise StoreError(
+                f"store {url!r}, tile {key}: the chunk of {variable.name!r} is damaged ({e}); recompute the tile"
+            ) from e
+    return read
+
+
+def open_cube(url: str) -> xarray.DataTree:
+    """The cube as a lazy tree with the groups ``trials``, ``ledger`` and, once reduced, ``surfaces``.
+
+    The same as ``xarray.open_datatree(url, engine="zarr", consolidated=False)``, with our messages: StoreError where
+    there is no cube, or an extension was cut short.
+    """
+    _finished(url)
+    store = place.open_store(url, read_only=True)
+    with place.refusals(url), place.orphans_ignored():
+        return xarray.open_datatree(store, engine="zarr", consolidated=False)  # type: ignore[arg-type]
+
+
+class _Handle:
+    """A worker's open store: arrays by name (the ledger's begin with a slash), never used across generations."""
+
+    __slots__ = ("arrays", "schema", "store")
+
+    def __init__(self, url: str) -> None:
+        self.store: Store = place.open_store(url, read_only=False)
+        self.schema = read_schema(url)
+        self.arrays: dict[str, zarr.Array[Any]] = {}
+        for variable in self.schema.variables:
+            self.arrays[variable.name] = self._open(f"trials/{variable.name}", empty=True)
+        self.arrays["/receipt"] = self._open("ledger/receipt", empty=True)
+        self.arrays["/error"] = self._open("ledger/error", empty=False)  # its chunks are the list of failures
+
+    def _open(self, path: str, *, empty: bool) -> zarr.Array[Any]:
+        # Whether empty chunks are written is not kept in the store: every opener has to say it again.
+        return zarr.open_array(self.store, path=path, mode="r+", zarr_format=3, config={"write_empty_chunks": empty})
+
+
+@lru_cache(maxsize=8)
+def _handle(url: str, generation: str) -> _Handle:
+    """A fresh open costs some ten milliseconds; an open handle of an older generation would write nothing at all."""
+    return _Handle(url)
+
+
+def _trials(url: str) -> zarr.Group:
+    return zarr.open_group(place.open_store(url, read_only=True), path="trials", mode="r", use_consolidated=False)
+
+
+def _schema(trials: zarr.Group, attributes: Mapping[str, Any]) -> CubeSchema:
+    arrays = dict(sorted(trials.arrays()))  # the file system's own order differs between stores
+    dims = {name: tuple(str(d) for d in array.metadata.dimension_names or ()) for name, array in arrays.items()}  # type: ignore[union-attr]
+    variables = [name for name in arrays if dims[name] != (name,)]
+    if not variables:
+        raise ValueError("it has no variables")
+    spine = dims[variables[0]][: dims[variables[0]].index("trial") + 1]
+    cuts = dict(zip(dims[variables[0]], arrays[variables[0]].chunks, strict=True))
+
+    def axis(name: str) -> Axis:
+        values = np.asarray(arrays[name][...])
+        return Axis(name=name, values=values, chunk=cuts.get(name, len(values)), attributes=dict(arrays[name].attrs))
+
+    extra = sorted({d for name in variables for d in dims[name]} - set(spine))
+    return CubeSchema(
+        axes=tuple(axis(name) for name in spine),
+        extra=tuple(axis(name) for name in extra),
+        variables=tuple(
+            Variable(
+                name=name,
+                dtype=str(arrays[name].dtype),
+                attributes=dict(arrays[name].attrs),
+                extra=dims[name][len(spine) :],
+            )
+            for name in variables
+        ),
+        attributes=attributes,
+    )
+
+
+def _root_attributes(url: str) -> dict[str, Any]:
+    """The attributes of a root that is ours, the store's own among them."""
+    store = place.open_store(url, read_only=True)
+    with place.refusals(url):
+        document = place.get(store, ROOT)
+    if document is None:
+        raise StoreError(f"{url!r} is not a predcube store and is not empty; choose another place")
+    try:
+        attributes = attributes_of(document)
+    except ValueError as e:
+        raise StoreError(f"store {url!r}: its {ROOT} is damaged ({e}); restore it, or choose another place") from e
+    if attributes.get(FORMAT) != 1:
+        raise StoreError(f"{url!r} holds a Zarr group that predcube did not make; choose another place")
+    return attributes
+
+
+def _unfinished(attributes: Mapping[str, Any]) -> str | None:
+    mark = attributes.get(UNFINISHED)
+    return None if mark is None else str(json.loads(mark)["what"])
+
+
+def _finished(url: str) -> dict[str, Any]:
+    """The root's attributes, where nothing was cut short."""
+    if place.is_vacant(url):
+        raise StoreError(f"there is no store at {url!r}; make one with `predcube run SPEC --store {url}`")
+    attributes = _root_attributes(url)
+    if (what := _unfinished(attributes)) is not None:
+        raise StoreError(f"store {url!r}: its {what} was cut short; run the same command again to finish it")
+    return attributes
+
+
+def _generation(url: str) -> str:
+    return generation(url)
+
+
+def _check_key(key: TileKey, schema: CubeSchema) -> None:
+    # Zarr writes nothing and says nothing where a region lies outside an array.
+    if len(key) != len(schema.tiles) or not all(0 <= k < t for k, t in zip(key, schema.tiles, strict=True)):
+        raise StoreError(f"tile {key} is outside the cube of {schema.tiles} tiles; read the store's schema again")
+
+
+def _check_labels(key: TileKey, labels: Mapping[str, NDArray[Any]], given: Mapping[str, NDArray[Any]]) -> None:
+    if labels.keys() != given.keys():
+        raise StoreError(f"tile {key}: its labels are given for {sorted(given)}; the cube's axes are {sorted(labels)}")
+    for name, wanted in labels.items():
+        computed = np.asarray(given[name])
+        if computed.dtype.kind != wanted.dtype.kind or not np.array_equal(computed, wanted):
+            raise StoreError(
+                f"tile {key}: axis {name!r} is {wanted.tolist()} in the cube and {computed.tolist()} in what was "
+                "computed; nothing was written: run the sweep again from its own spec"
+            )
+
+
+def _check_arrays(key: TileKey, schema: CubeSchema, arrays: Mapping[str, NDArray[Any]]) -> None:
+    names = {variable.name for variable in schema.variables}
+    if names != arrays.keys():
+        raise StoreError(
+            f"tile {key}: missing variables {sorted(names - arrays.keys())}, unknown {sorted(arrays.keys() - names)}"
+        )
+    for variable in schema.variables:
+        array = arrays[variable.name]
+        if array.dtype != np.dtype(variable.dtype) or array.shape != schema.shape(variable):
+            raise StoreError(
+                f"tile {key}: {variable.name!r} is {array.dtype} of shape {array.shape}; "
+                f"the cube holds {variable.dtype} in tiles of {schema.shape(variable)}"
+            )
+        if f"{variable.name}_status" in names:
+            _check_status(key, schema, variable, array, arrays[f"{variable.name}_status"])
+
+
+def _check_status(
+    key: TileKey, schema: CubeSchema, variable: Variable, values: NDArray[Any], status: NDArray[Any]
+) -> None:
+    wide = status.reshape(status.shape + (1,) * len(variable.extra))
+    wrong = (status == MISSING).reshape(wide.shape) | (np.isnan(values) == (wide == DONE))
+    if wrong.any():
+        place_ = tuple(int(i) for i in np.argwhere(wrong)[0])[: len(schema.axes)]
+        labels = schema.coordinates(key)
+        cell = ", ".join(f"{a.name}={labels[a.name][i].item()!r}" for a, i in zip(schema.axes, place_, strict=True))
+        raise StoreError(
+            f"tile {key}: at {cell} {variable.name!r} has the status {int(status[place_])} and the value "
+            f"{np.ravel(values[place_])[0]}; a value stands exactly where the status is {DONE}"
+        )
