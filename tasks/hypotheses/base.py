@@ -74,17 +74,6 @@ class HypothesisClass(ABC):
         """The one representative (shape (1,) or (1, parameters)) that a spec names by ``value``; ValueError says
         what a name looks like."""
 
-    def mistakes(
-        self, representatives: Representatives, points: Points, counts: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """n·L_S(h) of each representative, the number of examples it gets wrong: shape (…, M) for ``counts``
-        (…, k, 2), where counts[…, i, y] examples stand at points[i] with label y. A class whose losses are prefix
-        sums overrides this: the rule here costs M·k."""
-        labels = self.predict(representatives, points).astype(np.float64)
-        zeros, ones = counts[..., 0].astype(np.float64), counts[..., 1].astype(np.float64)
-        # A product of floats goes through BLAS, and is exact on integers below 2^53.
-        return np.rint(ones.sum(axis=-1, keepdims=True) + (zeros - ones) @ labels.T).astype(np.int64)
-
     def growth(self, m: int) -> int | None:
         """Growth function: the largest number of labelings of m points, or None where no closed form is known."""
         return None

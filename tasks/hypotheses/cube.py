@@ -27,6 +27,7 @@ class Cube(HypothesisClass):
 
     kind: ClassVar[str] = "cube"
     source: ClassVar[str] = "Dagan & Feldman 2020, Theorem sta-lb (the shattered set of the lower bound)"
+    free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)

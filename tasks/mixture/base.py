@@ -113,12 +113,12 @@ class MixtureWeights:
         return np.asarray(self.batches.std(axis=0, ddof=1) / np.sqrt(len(self.batches)))
 
     def expectation(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self.weights @ values)
+        return weighted(self.weights, values)
 
     def functional_standard_error(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.batches is None:
             return np.zeros(np.shape(values)[1:])
-        means = self.batches @ values
+        means = weighted(self.batches, values)
         return np.asarray(means.std(axis=0, ddof=1) / np.sqrt(len(means)))
 
     def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
@@ -151,7 +151,7 @@ class Marginals:
         return True
 
     def expectation(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(values[0] + np.exp(self.log_p1) @ (values[1:] - values[0]))
+        return np.asarray(values[0] + weighted(np.exp(self.log_p1), values[1:] - values[0]))
 
     def functional_standard_error(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros(np.shape(values)[1:])
@@ -163,6 +163,14 @@ class Marginals:
         return Prediction(
             p=np.exp(log_p1), log_p1=log_p1, log_p0=log_p0, standard_error=np.zeros(len(log_p1)), method=self.method
         )
+
+
+def weighted(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Σ_h weights[…, h]·values[h, …]. Not a product by BLAS, whose last digit may follow its number of threads."""
+    values = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.einsum("...m,mq->...q", weights, values.reshape(len(values), -1))).reshape(
+        weights.shape[:-1] + values.shape[1:]
+    )
 
 
 def log_sum(terms: NDArray[np.float64]) -> NDArray[np.float64]:
