@@ -20,7 +20,7 @@ def build(kind: str, **parameters: Any) -> HypothesisClass:
            [0, 1],
            [1, 1]], dtype=uint8)
     """
-    return declared.build(KINDS, kind, parameters, family="hypothesis class")
+    return declared.build(KINDS, kind, parameters, family="hypotheses")
 
 
 __all__ = [

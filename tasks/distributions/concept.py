@@ -1,0 +1,126 @@
+"""Laws with a concept: x uniform on X, its label a function of x, flipped with some probability."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from annotated_types import Ge, Le
+from numpy.typing import NDArray
+
+from predcube.tasks.distributions.base import Distribution, Draw, Population
+from predcube.tasks.distributions.populations import FinitePopulation, UniformPopulation, flipped, labelled_law
+from predcube.tasks.hypotheses.base import HypothesisClass, Points
+from predcube.tasks.parameters import check
+
+
+class ConceptLaw(Distribution):
+    """x uniform on a finite X, or on [0, 1]^features for a real one; y = c(x), flipped with probability ``noise``."""
+
+    __slots__ = ()
+
+    noise: float
+
+    @abstractmethod
+    def labels(self, hypotheses: HypothesisClass, points: Points) -> NDArray[np.uint8]:
+        """c at ``points``: shape (m,)."""
+
+    @abstractmethod
+    def named(self, hypotheses: HypothesisClass) -> Any:
+        """The name by which a class on a real X knows the concept."""
+
+    def infeasible(self, n: int) -> str | None:
+        return None if n >= 1 else f"n = {n}: a sample has at least one example"
+
+    def draw(self, hypotheses: HypothesisClass, n: int, rng: np.random.Generator) -> Draw:
+        domain = hypotheses.domain
+        x: Points
+        if domain is not None:
+            x = domain[rng.integers(len(domain), size=n)]
+        else:
+            x = rng.random(n) if hypotheses.features == 1 else rng.random((n, hypotheses.features))
+        y = flipped(self.labels(hypotheses, x), self.noise, rng)
+        return Draw(x=x, y=y, population=_population(self, hypotheses))
+
+
+@lru_cache(maxsize=128)
+def _population(law: ConceptLaw, hypotheses: HypothesisClass) -> Population:
+    domain = hypotheses.domain
+    if domain is None:
+        return UniformPopulation(concept=hypotheses.named(law.named(hypotheses)), noise=law.noise)
+    weights = np.full(len(domain), 1.0 / len(domain))
+    return FinitePopulation(points=domain, law=labelled_law(law.labels(hypotheses, domain), weights, law.noise))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold(ConceptLaw):
+    """x uniform on X, y = 1{x ≥ at} flipped with probability ``noise``."""
+
+    at: float
+    noise: Annotated[float, Ge(0), Le(0.5)] = 0.0
+
+    kind: ClassVar[str] = "threshold"
+    source: ClassVar[str] = "random classification noise about a threshold"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def unsuitable(self, hypotheses: HypothesisClass) -> str | None:
+        if hypotheses.features != 1:
+            return f"distribution 'threshold' needs points on a line; {hypotheses.kind!r} has {hypotheses.features}"
+        return None if hypotheses.domain is not None else _unknown(self, hypotheses)
+
+    def labels(self, hypotheses: HypothesisClass, points: Points) -> NDArray[np.uint8]:
+        ones: NDArray[np.bool_] = points >= self.at
+        return ones.astype(np.uint8)
+
+    def named(self, hypotheses: HypothesisClass) -> Any:
+        return self.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concept(ConceptLaw):
+    """x uniform on X, labelled by the function of the class that ``hypothesis`` names (a threshold's cut, a cube's
+    labels, a table's row) and flipped with probability ``noise``."""
+
+    hypothesis: int | float | str | tuple[int, ...]
+    noise: Annotated[float, Ge(0), Le(0.5)] = 0.0
+
+    kind: ClassVar[str] = "concept"
+    source: ClassVar[str] = "random classification noise about a function of the class"
+
+    def __post_init__(self) -> None:
+        check(self)
+        object.__setattr__(self, "hypothesis", _plain(self.hypothesis))
+
+    def unsuitable(self, hypotheses: HypothesisClass) -> str | None:
+        return _unknown(self, hypotheses)
+
+    def labels(self, hypotheses: HypothesisClass, points: Points) -> NDArray[np.uint8]:
+        return hypotheses.predict(hypotheses.named(self.hypothesis), points)[0]
+
+    def named(self, hypotheses: HypothesisClass) -> Any:
+        return self.hypothesis
+
+
+def _unknown(law: ConceptLaw, hypotheses: HypothesisClass) -> str | None:
+    """Why the class does not know the concept or, on a real X, no error can be computed; None if it can."""
+    try:
+        concept = hypotheses.named(law.named(hypotheses))
+        if hypotheses.domain is None:
+            hypotheses.disagreement(concept, concept)
+    except ValueError as e:
+        return f"distribution {law.kind!r}: {e}"
+    return None
+
+
+def _plain(name: Any) -> int | float | str | tuple[int, ...]:
+    """A name in one spelling, since it identifies a stream: 4.0 is 4, a list is a tuple."""
+    if isinstance(name, str):
+        return name
+    if isinstance(name, (list, tuple, np.ndarray)):
+        return tuple(int(v) for v in name)
+    if isinstance(name, bool) or not isinstance(name, int | float | np.integer | np.floating):
+        raise ValueError(f"concept: hypothesis = {name!r} must be a number, text or a list of 0 and 1")
+    return int(name) if float(name).is_integer() else float(name)
