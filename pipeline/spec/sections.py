@@ -1,0 +1,79 @@
+"""The three sections a cell is made of, checked against the science's own declarations.
+
+In go tables of a spec, out come canonical sections: kind first, every parameter of the declared type, defaults filled
+in. A law may also be ``table`` (real data), whose declaration stands in ``models``: the science takes its rows.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from predcube.pipeline.spec.fields import Declared, check_table, declared
+from predcube.pipeline.spec.mistakes import Mistakes, noun, show, unknown
+from predcube.pipeline.spec.models import SWEPT_OPTIONS, Measure, Rows
+from predcube.pipeline.spec.sweep import Section
+from predcube.tasks import distributions, hypotheses, learners
+
+ROLES = ("hypotheses", "distribution", "learner")
+
+
+def kinds(role: str) -> Mapping[str, type]:
+    """The dataclass of every kind a section may have."""
+    match role:
+        case "hypotheses":
+            return hypotheses.KINDS
+        case "distribution":
+            return {**distributions.KINDS, "table": Rows}
+        case "learner":
+            return learners.KINDS
+        case _:
+            raise ValueError(f"{role!r} is no section of a cell; there are {', '.join(ROLES)}")
+
+
+def takes(role: str, kind: str) -> Mapping[str, Declared]:
+    """The parameters of a kind. For the options of [measure] the kind is ""."""
+    if role == "measure":
+        return {name: field for name, field in declared(Measure).items() if name in SWEPT_OPTIONS}
+    return declared(kinds(role)[kind])
+
+
+def parse_section(
+    role: str, table: Mapping[str, Any], path: str, mistakes: Mistakes, *, elsewhere: frozenset[str] = frozenset()
+) -> dict[str, Any] | None:
+    """The canonical section, or None where its kind is not known. Parameters in ``elsewhere`` come from an axis."""
+    known = kinds(role)
+    if "kind" not in table:
+        mistakes.add(f"{path}.kind", f"missing; give one of {', '.join(known)}")
+        return None
+    kind = table["kind"]
+    if not isinstance(kind, str):
+        mistakes.add(f"{path}.kind", f"{show(kind)} is {noun(kind)}; give one of {', '.join(known)}")
+        return None
+    if kind not in known:
+        mistakes.add(f"{path}.kind", unknown(kind, known, f"kind of {role}"))
+        return None
+    rest = {k: v for k, v in table.items() if k != "kind"}
+    parameters = check_table(
+        rest, known[kind], path, mistakes, what=f'parameter of "{kind}"', elsewhere=elsewhere & declared(known[kind]).keys()
+    )
+    return {"kind": kind, **parameters}
+
+
+def label_key(role: str, table: Mapping[str, Any], path: str) -> str:
+    """The key that holds a section's coordinate on a section axis: ``label``, or ``name`` where ``label`` is a
+    parameter of the kind (the column a table's rows are labelled by)."""
+    kind = "table" if path == "table" else table.get("kind")
+    known = kinds(role)
+    return "name" if isinstance(kind, str) and kind in known and "label" in declared(known[kind]) else "label"
+
+
+def build_section(role: str, section: Section) -> Any:
+    """The object of ``tasks`` that a section describes; ValueError as the science words it. Not for real data, whose
+    rows are read by ``rows``."""
+    parameters = {k: v for k, v in section.items() if k != "kind"}
+    match role:
+        case "hypotheses":
+            return hypotheses.build(section["kind"], **parameters)
+        case "distribution":
+            return distributions.build(section["kind"], **parameters)
+        case _:
+            return learners.build(section["kind"], **parameters)
