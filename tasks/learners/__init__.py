@@ -1,0 +1,27 @@
+"""Learners by name: ``build(kind, **parameters)`` makes one, ``KINDS`` names them all. A new one is a file and a line."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from predcube.tasks import parameters as _parameters
+from predcube.tasks.learners.base import Learner, Prediction
+from predcube.tasks.learners.erm import Erm
+from predcube.tasks.learners.exponential import Exponential
+from predcube.tasks.learners.stable import Stable
+from predcube.tasks.learners.stable_flip import StableFlip
+
+KINDS: Mapping[str, type[Learner]] = {cls.kind: cls for cls in (Stable, StableFlip, Exponential, Erm)}
+
+
+def build(kind: str, **parameters: Any) -> Learner:
+    """The learner called ``kind``, parameters spelled as in a spec.
+
+    Raises ValueError that names the nearest known kind or parameter, or the limit that a value breaks.
+
+    >>> build("stable", gamma=0.29).derived(100)["subset_size"]
+    29
+    """
+    return _parameters.build(KINDS, kind, parameters, family="learner")
+
+
+__all__ = ["KINDS", "Erm", "Exponential", "Learner", "Prediction", "Stable", "StableFlip", "build"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Points, Representatives
-from predcube.tasks.mixture.base import Mixture, MixtureWeights, Occupancy, Prediction, Workload
+from predcube.tasks.mixture.base import MixtureWeights, Occupancy, Prediction, Workload
 
 
 class Learner(ABC):
@@ -54,10 +54,19 @@ class Learner(ABC):
 
     @abstractmethod
     def batch(
-        self, hypotheses: HypothesisClass, points: Points, counts: NDArray[np.int64], *, method: str
-    ) -> tuple[Representatives, NDArray[np.float64]]:
-        """Mixtures (before any flip) of B samples of one size on the same ``points`` (k,) with ``counts`` (B, k, 2):
-        representatives (M,) and log-weights (B, M) to relative precision. ``method`` is one that ``method()`` gives."""
+        self,
+        hypotheses: HypothesisClass,
+        points: Points,
+        counts: NDArray[np.int64],
+        queries: Points,
+        *,
+        method: str,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> NDArray[np.float64]:
+        """ln Pr[answer y] before any flip, for B samples of one size on the same ``points`` (k,) with ``counts``
+        (B, k, 2), at each query: shape (B, queries, 2), to relative precision. ``method`` is one that ``method()``
+        gives; under mc all samples share their subsets."""
 
     @abstractmethod
     def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:

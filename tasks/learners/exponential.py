@@ -1,0 +1,92 @@
+"""The exponential mechanism: in goes ε, out comes the mixture over every function of a finite class."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from annotated_types import Gt
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from predcube.tasks import mixture
+from predcube.tasks.answers import log_probabilities
+from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
+from predcube.tasks.learners.losses import mistakes
+from predcube.tasks.parameters import check
+
+LARGEST_CLASS = 2**22
+"""More functions than this are not listed: the mixture over all of them would not fit a worker's memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential(Learner):
+    """Output h ∈ H with probability ∝ exp(−ε·n·L_S(h)/2); functions listed twice count twice.
+
+    The utility −n·L_S has sensitivity 1 under replacement, so every weight moves by a factor within e^{±ε} and the
+    learner is ε-private. The odds of an event move within e^{±ε} as well, hence stability tanh(ε/4) (an ε-private
+    learner as such is only tanh(ε/2)-stable). With n ≥ 2 ln|H|/(εα) its empirical excess error is ≤ α on average.
+    """
+
+    kind: ClassVar[str] = "exponential"
+    source: ClassVar[str] = "Kasiviswanathan et al. 2011; McSherry & Talwar 2007"
+
+    epsilon: Annotated[float, Gt(0)]
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def derived(self, n: int) -> Mapping[str, Any]:
+        """``beta`` = ε/2: the weight of h is exp(−β·n·L_S(h))."""
+        return {"beta": self.epsilon / 2}
+
+    def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
+        if hypotheses.domain is not None:
+            size = hypotheses.growth(len(hypotheses.domain))
+            if size is not None and size > LARGEST_CLASS:
+                return f"the class has {size} functions, above the {LARGEST_CLASS} that are listed: take fewer points"
+        try:
+            hypotheses.members()
+        except ValueError as e:
+            return f"the exponential mechanism runs over all of a finite class: {e}"
+        return None
+
+    def workload(
+        self,
+        hypotheses: HypothesisClass,
+        sample: Occupancy,
+        *,
+        method: str = "auto",
+        relative: bool = True,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> Workload:
+        return mixture.full_mixture(hypotheses, sample, beta=self.epsilon / 2)
+
+    def batch(
+        self,
+        hypotheses: HypothesisClass,
+        points: Points,
+        counts: NDArray[np.int64],
+        queries: Points,
+        *,
+        method: str,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> NDArray[np.float64]:
+        members = hypotheses.members()
+        lost = mistakes(hypotheses.predict(members, points), counts)
+        log_weights = log_softmax(-self.epsilon / 2 * lost, axis=1)
+        return log_probabilities(log_weights, hypotheses.predict(members, queries))
+
+    def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
+        return float(len(hypotheses.members()) * k)
+
+    def guaranteed_stability(self, n: int) -> float:
+        """tanh(ε/4)."""
+        return math.tanh(self.epsilon / 4)
+
+    def guaranteed_privacy_loss(self, n: int) -> float:
+        """ε."""
+        return self.epsilon

@@ -1,0 +1,156 @@
+"""What `stable` and its like share: in go γ or its overrides and n, out come n' and β, and with them the mixture.
+
+The learner draws I ⊂ [n] of n' records uniformly and runs the exponential mechanism with weights exp(−β·n·L_S(h)) over
+the hypotheses H_T that the points of S_I tell apart. Everything else about it follows from (n', β):
+
+* replacing one record changes p by at most γ_g = n'/n + (1 − n'/n)·tanh(β/2). With probability n'/n the record is in
+  I; otherwise H_T stays and the odds of any event move by at most e^{2β}, which moves a probability by at most
+  tanh(2β/4). Sharper than Dagan & Feldman 2020, Lemma stable-main (n'/n + 2γ);
+* the size n' is the floor of a product of decimals as they were written: ⌊0.29·100⌋ is 29, which floats get wrong.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predcube.tasks import mixture
+from predcube.tasks.answers import log_probabilities
+from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
+from predcube.tasks.parameters import check
+
+
+def as_written(value: float) -> Fraction:
+    """The decimal that was written, exactly: 0.1 is 1/10.
+
+    >>> as_written(0.29) * 100
+    Fraction(29, 1)
+    """
+    return Fraction(repr(float(value)))
+
+
+class Subsampled(Learner):
+    """A mixture learner given by (n', β). Concrete ones declare the fields named here."""
+
+    __slots__ = ()
+
+    convention: str
+    subset_size: int | None
+    subset_fraction: float | None
+    beta: float | None
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.subset_size is not None and self.subset_fraction is not None:
+            raise ValueError(
+                f"{self.kind}: subset_size = {self.subset_size} and subset_fraction = {self.subset_fraction} both set "
+                "n'; give one of them"
+            )
+        if self._gamma is None and (self.beta is None or (self.subset_size is None and self.subset_fraction is None)):
+            raise ValueError(f"{self.kind} needs gamma: it may be left out only where n' and beta are both given")
+
+    @property
+    @abstractmethod
+    def _gamma(self) -> Fraction | None:
+        """γ of the mixture, exactly as written, or None where n' and β are both given."""
+
+    @property
+    def _outline(self) -> bool:
+        return self.convention == "outline"
+
+    @property
+    def _share(self) -> Fraction:
+        """The share of the records that is drawn (where n' is not given as a number)."""
+        if self.subset_fraction is not None:
+            return as_written(self.subset_fraction)
+        assert self._gamma is not None
+        return self._gamma / 2 if self._outline else self._gamma
+
+    def _size(self, n: int) -> int:
+        return self.subset_size if self.subset_size is not None else math.floor(self._share * n)
+
+    @property
+    def _beta(self) -> float:
+        if self.beta is not None:
+            return self.beta
+        assert self._gamma is not None
+        return float(self._gamma / 8 if self._outline else self._gamma / 2)
+
+    def derived(self, n: int) -> Mapping[str, Any]:
+        """``subset_size`` is n', ``beta`` is β (per record), ``gamma`` the γ they come from (None where unused)."""
+        gamma = None if self._gamma is None else float(self._gamma)
+        return {"subset_size": self._size(n), "beta": self._beta, "gamma": gamma}
+
+    def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
+        size = self._size(n)
+        if 1 <= size <= n:
+            return None
+        if self.subset_size is not None:
+            return f"subset_size = {size} is above n = {n}: lower subset_size or raise n"
+        share = self._share
+        formula = f"n' = ⌊{float(share):.6g}·{n}⌋ = {size}"
+        if size < 1:
+            return f"{formula} is below 1: raise n to {math.ceil(1 / share)} or more"
+        return f"{formula} is above n = {n}: lower gamma, or set n' by subset_size or subset_fraction"
+
+    def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto") -> str:
+        if asked != "auto":
+            return asked
+        return mixture.choose_method(hypotheses, k=k, n=n, subset_size=self._size(n), beta=self._beta)
+
+    def workload(
+        self,
+        hypotheses: HypothesisClass,
+        sample: Occupancy,
+        *,
+        method: str = "auto",
+        relative: bool = True,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> Workload:
+        return mixture.subset_mixture(
+            hypotheses,
+            sample,
+            subset_size=self._size(sample.n),
+            beta=self._beta,
+            method=method,
+            relative=relative,
+            samples=samples,
+            seed=seed,
+        )
+
+    def batch(
+        self,
+        hypotheses: HypothesisClass,
+        points: Points,
+        counts: NDArray[np.int64],
+        queries: Points,
+        *,
+        method: str,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> NDArray[np.float64]:
+        size = self._size(int(counts[0].sum()))
+        representatives, log_weights = mixture.batch_log_weights(
+            hypotheses, points, counts, subset_size=size, beta=self._beta, method=method
+        )
+        return log_probabilities(log_weights, hypotheses.predict(representatives, queries))
+
+    def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
+        return mixture.operations(
+            hypotheses, method, k=k, n=n, subset_size=self._size(n), beta=self._beta, relative=True
+        )
+
+    def guaranteed_stability(self, n: int) -> float:
+        """(1 − 2α)·γ_g with γ_g = n'/n + (1 − n'/n)·tanh(β/2), α the flip."""
+        drawn = self._size(n) / n
+        return (1 - 2 * self.flip) * (drawn + (1 - drawn) * math.tanh(self._beta / 2))
+
+    def guaranteed_privacy_loss(self, n: int) -> float:
+        """ln(1 + (1 − 2α)γ_g/α) with a flip α: both predictions are at least α and differ by (1 − 2α)γ_g at most.
+        Infinite without one: the replaced record may bring the only point at which a hypothesis stands."""
+        return math.log1p(self.guaranteed_stability(n) / self.flip) if self.flip else math.inf

@@ -1,0 +1,110 @@
+"""One learner on one sample: in go x, y and queries, out come the mixture's weights and the predictions p_S.
+
+Always true: log p and log(1 − p) are each a sum of their own hypotheses' weights, so neither is lost where the other
+is near 1; a prediction that no hypothesis makes has log-probability −∞ exactly.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from predcube.tasks import mixture
+from predcube.tasks.answers import flipped
+from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.hypotheses.points import finite_points, real_points
+from predcube.tasks.learners.base import Learner, MixtureWeights, Occupancy, Points, Prediction
+
+
+def mixture_weights(
+    learner: Learner,
+    hypotheses: HypothesisClass,
+    x: ArrayLike,
+    y: ArrayLike,
+    method: str = "auto",
+    samples: int | None = None,
+    seed: int | None = None,
+) -> MixtureWeights:
+    """The weights w_h of ``learner`` on the sample (x, y), before any flip; w ≥ 0, Σ w = 1.
+
+    ``x`` (n,) or (n, features) of points of X, ``y`` (n,) of 0 and 1. ``method`` is auto, analytic, laplace, support,
+    enumerate or mc; ``samples`` and ``seed`` are for mc, whose weights carry standard errors. The closed form
+    ``analytic`` knows p_S and no weights: where it is asked for or chosen the weights come by ``support``, as the
+    result's ``method`` says.
+
+    Raises ValueError for a malformed sample, a learner that is infeasible at this n (with the reason) and a method
+    that does not apply to the class. Source: Dagan & Feldman 2020, section 3.
+    """
+    sample = checked_sample(hypotheses, x, y)
+    check_feasible(learner, hypotheses, sample.n)
+    chosen = learner.method(hypotheses, k=len(sample.points), n=sample.n, asked=method)
+    if chosen == "analytic":
+        chosen = "support"
+    found = mixture.evaluate(learner.workload(hypotheses, sample, method=chosen, samples=samples, seed=seed))
+    assert isinstance(found, MixtureWeights)
+    return found
+
+
+def predict(
+    learner: Learner,
+    hypotheses: HypothesisClass,
+    x: ArrayLike,
+    y: ArrayLike,
+    queries: ArrayLike,
+    method: str = "auto",
+    samples: int | None = None,
+    seed: int | None = None,
+) -> Prediction:
+    """p_S(q) = Pr[A^S(q) = 1] at each of ``queries`` (Q,) or (Q, features), with its log-probabilities.
+
+    Arguments and errors as for ``mixture_weights``. ``standard_error`` is of p, and 0 where the method is exact.
+    """
+    at = checked_points(hypotheses, queries)
+    sample = checked_sample(hypotheses, x, y)
+    check_feasible(learner, hypotheses, sample.n)
+    chosen = learner.method(hypotheses, k=len(sample.points), n=sample.n, asked=method)
+    work = learner.workload(hypotheses, sample, method=chosen, samples=samples, seed=seed)
+    plain = mixture.evaluate(work).predict(hypotheses, at)
+    logs = flipped(np.stack([plain.log_p0, plain.log_p1], axis=-1), learner.flip)
+    return Prediction(
+        p=np.exp(logs[:, 1]),
+        log_p1=logs[:, 1],
+        log_p0=logs[:, 0],
+        standard_error=(1 - 2 * learner.flip) * plain.standard_error,
+        method=plain.method,
+    )
+
+
+def check_feasible(learner: Learner, hypotheses: HypothesisClass, n: int) -> None:
+    """Raises ValueError with the reason where the learner cannot run at n."""
+    reason = learner.infeasible(n, hypotheses)
+    if reason is not None:
+        raise ValueError(f"{learner.kind} is infeasible at n = {n}: {reason}")
+
+
+def checked_points(hypotheses: HypothesisClass, points: ArrayLike) -> Points:
+    """Points of this class's X as an array, one zero, no NaN. Raises ValueError that names the first wrong one."""
+    domain = hypotheses.domain
+    if domain is not None and domain.ndim == 1:
+        return finite_points(points, len(domain))
+    return real_points(points)
+
+
+def checked_sample(hypotheses: HypothesisClass, x: ArrayLike, y: ArrayLike) -> Occupancy:
+    """The sample as a multiset. Raises ValueError for points outside X, labels other than 0 and 1, different lengths
+    and an empty sample."""
+    points, labels = checked_points(hypotheses, x), checked_labels(y)
+    if len(points) != len(labels):
+        raise ValueError(f"x has {len(points)} examples and y has {len(labels)}: give one label an example")
+    return mixture.occupancy(points, labels)
+
+
+def checked_labels(y: ArrayLike) -> NDArray[np.uint8]:
+    """Labels (n,) as 0 and 1; booleans and the floats 0.0 and 1.0 are taken. Raises ValueError for anything else."""
+    labels = np.asarray(y)
+    if labels.ndim != 1 or len(labels) == 0:
+        raise ValueError(f"y of shape {labels.shape} must be one label for each of n ≥ 1 examples")
+    if labels.dtype.kind not in "biuf":
+        raise ValueError(f"y of type {labels.dtype} must be 0 and 1")
+    wrong = np.flatnonzero((labels != 0) & (labels != 1))  # NaN is neither
+    if len(wrong):
+        raise ValueError(f"label {labels[wrong[0]]} at position {wrong[0]} must be 0 or 1")
+    return labels.astype(np.uint8)
