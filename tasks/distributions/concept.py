@@ -72,8 +72,7 @@ class Threshold(ConceptLaw):
         return None if hypotheses.domain is not None else _unknown(self, hypotheses)
 
     def labels(self, hypotheses: HypothesisClass, points: Points) -> NDArray[np.uint8]:
-        ones: NDArray[np.bool_] = points >= self.at
-        return ones.astype(np.uint8)
+        return np.asarray(points >= self.at, dtype=np.uint8)
 
     def named(self, hypotheses: HypothesisClass) -> Any:
         return self.at
