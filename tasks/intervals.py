@@ -24,10 +24,10 @@ SMALLEST_STATUSES: dict[int, str] = {
 or anything below it."""
 
 
-def proportion_interval(
+def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, *, level: float = LEVEL
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Clopper–Pearson limits of a success probability, in the arguments' common shape; [0, 1] without trials.
+    """Limits of a success probability, in the arguments' common shape; [0, 1] without trials.
 
     Each limit misses with probability at most (1 − level)/2, whatever the true probability. ValueError unless
     0 ≤ successes ≤ trials.
@@ -43,10 +43,10 @@ def proportion_interval(
     return lower, upper
 
 
-def mean_interval(
+def student_t(
     mean: ArrayLike, standard_error: ArrayLike, count: ArrayLike, *, level: float = LEVEL
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Student-t limits of a mean of ``count`` trials, mean ± t·se, in the arguments' common shape.
+    """Limits of a mean of ``count`` trials, mean ± t·se, in the arguments' common shape.
 
     * No trial: (NaN, NaN). One finite trial: (−∞, +∞), since its spread is unknown.
     * An infinite mean: some trial was infinite, so the true mean is: (mean, mean), whatever the standard error.
@@ -112,7 +112,7 @@ def smallest_reached(
         raise ValueError(f"counts have {s.shape[-1]} columns and ns has {len(grid)} values; give one for each")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence = {confidence} must lie strictly between 0 and 1")
-    low, high = proportion_interval(s, t, level=level)
+    low, high = clopper_pearson(s, t, level=level)
     measured = t.sum(axis=-1) > 0
     surely = np.logical_and.accumulate((low >= confidence)[..., ::-1], axis=-1)[..., ::-1]
     n, status = _first(grid, _fit_reaches(s, t, confidence) & (t > 0), measured)

@@ -97,7 +97,7 @@ class Concept(ConceptLaw):
         return _unknown(self, hypotheses)
 
     def labels(self, hypotheses: HypothesisClass, points: Points) -> NDArray[np.uint8]:
-        return hypotheses.predict(hypotheses.named(self.hypothesis), points)[0]
+        return np.asarray(hypotheses.predict(hypotheses.named(self.hypothesis), points)[0])
 
     def named(self, hypotheses: HypothesisClass) -> Any:
         return self.hypothesis
