@@ -5,3 +5,11 @@ class StoreError(Exception):
     """The store or file cannot be read, written or is not what it was taken for."""
 
     status = 2
+
+
+class TableError(StoreError):
+    """A user's table cannot be read, or has not what was asked of it."""
+
+
+class ExpressionError(StoreError):
+    """An SQL expression does not parse, is not a per-row expression over known columns, or fails on the data."""
