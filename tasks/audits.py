@@ -97,7 +97,7 @@ def audit(
     queries: ArrayLike | None = None,
     *,
     method: str = "auto",
-    neighbours: int = 512,
+    neighbours: int = 64,
     samples: int | None = None,
     seed: int = 0,
 ) -> Audit:

@@ -1,4 +1,4 @@
-"""Learners by name: ``build(kind, **parameters)`` makes one, ``KINDS`` names them all. A new one is a file and a line."""
+"""Learners by name: ``build(kind, **parameters)`` makes one, ``KINDS`` names them all. A new one: a file and a line."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,5 @@
 """The exponential mechanism: in goes ε, out comes the mixture over every function of a finite class."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -12,6 +11,7 @@ from scipy.special import log_softmax
 
 from predcube.tasks import mixture
 from predcube.tasks.answers import log_probabilities
+from predcube.tasks.bounds import exponential_stability
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
 from predcube.tasks.learners.losses import mistakes
 from predcube.tasks.parameters import check
@@ -85,7 +85,7 @@ class Exponential(Learner):
 
     def guaranteed_stability(self, n: int) -> float:
         """tanh(ε/4)."""
-        return math.tanh(self.epsilon / 4)
+        return exponential_stability(self.epsilon)
 
     def guaranteed_privacy_loss(self, n: int) -> float:
         """ε."""

@@ -3,9 +3,7 @@
 The learner draws I ⊂ [n] of n' records uniformly and runs the exponential mechanism with weights exp(−β·n·L_S(h)) over
 the hypotheses H_T that the points of S_I tell apart. Everything else about it follows from (n', β):
 
-* replacing one record changes p by at most γ_g = n'/n + (1 − n'/n)·tanh(β/2). With probability n'/n the record is in
-  I; otherwise H_T stays and the odds of any event move by at most e^{2β}, which moves a probability by at most
-  tanh(2β/4). Sharper than Dagan & Feldman 2020, Lemma stable-main (n'/n + 2γ);
+* replacing one record changes p by at most γ_g = n'/n + (1 − n'/n)·tanh(β/2) (``bounds.mixture_stability``);
 * the size n' is the floor of a product of decimals as they were written: ⌊0.29·100⌋ is 29, which floats get wrong.
 """
 
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import mixture
 from predcube.tasks.answers import log_probabilities
+from predcube.tasks.bounds import flip_privacy_loss, mixture_stability
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
 from predcube.tasks.parameters import check
 
@@ -147,10 +146,9 @@ class Subsampled(Learner):
 
     def guaranteed_stability(self, n: int) -> float:
         """(1 − 2α)·γ_g with γ_g = n'/n + (1 − n'/n)·tanh(β/2), α the flip."""
-        drawn = self._size(n) / n
-        return (1 - 2 * self.flip) * (drawn + (1 - drawn) * math.tanh(self._beta / 2))
+        return (1 - 2 * self.flip) * mixture_stability(n, self._size(n), self._beta)
 
     def guaranteed_privacy_loss(self, n: int) -> float:
         """ln(1 + (1 − 2α)γ_g/α) with a flip α: both predictions are at least α and differ by (1 − 2α)γ_g at most.
         Infinite without one: the replaced record may bring the only point at which a hypothesis stands."""
-        return math.log1p(self.guaranteed_stability(n) / self.flip) if self.flip else math.inf
+        return flip_privacy_loss(mixture_stability(n, self._size(n), self._beta), self.flip)

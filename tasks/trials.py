@@ -1,0 +1,199 @@
+"""One trial of one cell: in go built objects and a trial's number, out come the numbers that were measured.
+
+Always true: the result is a function of the problem and the trial alone. Data are drawn from a stream of (distribution,
+X, n, trial), so learners are compared on the same data; subsets of ``mc`` from one of (n, n', trial); neighbours from
+one of their own. Methods follow counts, never the data or a clock.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predcube.tasks.audits import audit_sample, points_occupied
+from predcube.tasks.distributions.base import Distribution, Draw
+from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.learners.base import Learner, Occupancy, Workload
+from predcube.tasks.mixture import evaluate, occupancy
+from predcube.tasks.mixture.base import Mixture
+from predcube.tasks.seeds import Identity, stream
+
+ERRORS = frozenset({"error", "excess_error"})
+AUDITS = frozenset({"stability", "privacy_loss"})
+QUANTITIES = ("error", "excess_error", "stability", "privacy_loss", "growth")
+"""What a trial can measure."""
+
+CODES: Mapping[str, Mapping[str, int]] = {
+    "mixture_method": {"analytic": 1, "laplace": 2, "support": 3, "enumerate": 4, "mc": 5, "exact": 6},
+    "audit": {"exhaustive": 1, "lower bound": 2, "estimate": 3},
+}
+"""How a value was obtained, as small integers beside it; 0 is kept for missing. ``mixture_method`` is the way the
+mixture was computed ("exact": the learner has one way only); ``audit`` says how far stability and privacy loss go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """What every trial of a cell shares. Compared by identity, so that what follows from it is worked out once.
+
+    ``samples`` are the subsets of ``mc`` (None: its own default), ``neighbours`` the most that an audit tries where X
+    is not finite.
+    """
+
+    hypotheses: HypothesisClass
+    distribution: Distribution
+    learner: Learner
+    n: int
+    quantities: tuple[str, ...]
+    seed: int
+    method: str = "auto"
+    samples: int | None = None
+    neighbours: int = 64
+
+    def __post_init__(self) -> None:
+        for q in self.quantities:
+            if q not in QUANTITIES:
+                raise ValueError(f"quantity {q!r} is not built in yet: there are {', '.join(QUANTITIES)}")
+
+    @property
+    def audited(self) -> bool:
+        return not AUDITS.isdisjoint(self.quantities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A trial whose sample is drawn. ``workloads`` are to be evaluated, here or elsewhere, and handed to ``finish``."""
+
+    problem: Problem
+    trial: int
+    draw: Draw
+    sample: Occupancy
+    workloads: tuple[Workload, ...]
+
+    def finish(self, mixtures: tuple[Mixture, ...]) -> dict[str, float]:
+        """Every quantity of the problem, with the codes of ``outputs``. Raises ArithmeticError on a NaN."""
+        problem = self.problem
+        found: dict[str, float] = {}
+        if self.workloads:
+            found |= _errors(problem, self.draw, mixtures[0])
+        if problem.audited:
+            found |= _audit(problem, self.trial, self.sample)
+        if "growth" in problem.quantities:
+            found["growth"] = float(len(problem.hypotheses.labelings(self.sample.points)))
+        found["mixture_method"] = CODES["mixture_method"][method_of(problem)]
+        for name, value in found.items():
+            if math.isnan(value):
+                raise ArithmeticError(
+                    f"{name} is NaN: {problem.learner.kind} on {problem.hypotheses.kind}, n = {problem.n}, "
+                    f"trial {self.trial}, method {method_of(problem)}"
+                )
+        return {name: found[name] for name in outputs(problem.quantities)}
+
+
+def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that ``measure`` returns, in order: the quantities, then the codes of ``CODES`` that go with them."""
+    codes = ["mixture_method"] if not (ERRORS | AUDITS).isdisjoint(quantities) else []
+    if not AUDITS.isdisjoint(quantities):
+        codes.append("audit")
+    return (*quantities, *codes)
+
+
+def infeasible(problem: Problem) -> str | None:
+    """Why no trial of this cell can run, or None. Infeasible is not failed."""
+    return (
+        problem.distribution.unsuitable(problem.hypotheses)
+        or problem.distribution.infeasible(problem.n)
+        or problem.learner.infeasible(problem.n, problem.hypotheses)
+    )
+
+
+@lru_cache(maxsize=256)
+def method_of(problem: Problem) -> str:
+    """How the mixture is computed: analytic, laplace, support, enumerate, mc or exact. By counts alone, with as many
+    distinct points as a sample can have."""
+    k = points_occupied(problem.hypotheses, problem.n)
+    return problem.learner.method(problem.hypotheses, k=k, n=problem.n, asked=problem.method)
+
+
+@lru_cache(maxsize=256)
+def _identity(problem: Problem) -> tuple[Identity, ...]:
+    """What identifies a draw of data but for its trial: the law, the X it lives on (a table brings its own), and n."""
+    law: dict[str, Identity] = {"kind": problem.distribution.kind, **problem.distribution.parameters()}
+    domain = problem.hypotheses.domain
+    x: Identity = None
+    if problem.distribution.kind != "table":
+        x = {"points": None if domain is None else len(domain), "features": problem.hypotheses.features}
+    return law, x, problem.n
+
+
+def prepare(problem: Problem, trial: int) -> Prepared:
+    """Draws the sample of a trial and lays out its computations."""
+    rng = stream(problem.seed, "data", *_identity(problem), trial)
+    draw = problem.distribution.draw(problem.hypotheses, problem.n, rng)
+    sample = occupancy(draw.x, draw.y)
+    workloads: tuple[Workload, ...] = ()
+    if not ERRORS.isdisjoint(problem.quantities):
+        method = method_of(problem)
+        workloads = (
+            problem.learner.workload(
+                problem.hypotheses,
+                sample,
+                method=method,
+                relative=False,
+                samples=problem.samples,
+                seed=_subset_seed(problem, trial) if method == "mc" else None,
+            ),
+        )
+    return Prepared(problem=problem, trial=trial, draw=draw, sample=sample, workloads=workloads)
+
+
+def measure(problem: Problem, trial: int) -> dict[str, float]:
+    """All of a trial in this process: the same bits as any fan-out of its workloads."""
+    prepared = prepare(problem, trial)
+    return prepared.finish(tuple(evaluate(w) for w in prepared.workloads))
+
+
+def blocks(problem: Problem) -> int:
+    """Blocks of one trial's workloads, all together; 0 where the cell is infeasible. More than there are workloads
+    means that a trial can be fanned out."""
+    return 0 if infeasible(problem) else sum(w.blocks for w in prepare(problem, 0).workloads)
+
+
+def _subset_seed(problem: Problem, trial: int) -> int:
+    """The root of the subsets' stream: of n, n' and the trial, not of the data."""
+    size = problem.learner.derived(problem.n).get("subset_size")
+    return int(stream(problem.seed, "subsets", problem.n, size, trial).integers(2**63))
+
+
+def _errors(problem: Problem, draw: Draw, mixture: Mixture) -> dict[str, float]:
+    """L_D of the randomised prediction, Σ_h w_h L_D(h) and then the flip, and what it has above the best of H."""
+    errors: NDArray[np.float64] = draw.population.errors(problem.hypotheses, mixture.representatives)
+    flip = problem.learner.flip
+    error = (1 - 2 * flip) * float(mixture.expectation(errors)) + flip
+    found = {"error": error}
+    if "excess_error" in problem.quantities:
+        found["excess_error"] = error - draw.population.least_error(problem.hypotheses)
+    return found
+
+
+def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
+    rng = stream(problem.seed, "neighbours", *_identity(problem), trial)
+    method = method_of(problem)
+    found = audit_sample(
+        problem.learner,
+        problem.hypotheses,
+        sample,
+        None,
+        method=method,
+        neighbours=problem.neighbours,
+        samples=problem.samples,
+        seed=_subset_seed(problem, trial) if method == "mc" else None,
+        rng=rng,
+    )
+    return {
+        "stability": found.stability,
+        "privacy_loss": found.privacy_loss,
+        "audit": CODES["audit"][found.kind],
+    }
