@@ -1,5 +1,6 @@
 """A finite class given as a matrix: one row a hypothesis, one column a point."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal
@@ -80,7 +81,7 @@ class Table(HypothesisClass):
 
 
 def _checked_matrix(matrix: Any) -> Labels:
-    rows = matrix if isinstance(matrix, np.ndarray) else [np.asarray(row) for row in matrix]
+    rows = [np.asarray(row) for row in matrix] if isinstance(matrix, Iterable) else []
     if len(rows) == 0 or rows[0].ndim != 1 or len(rows[0]) == 0:
         raise ValueError("table: matrix must have at least one row and one column; give rows of 0 and 1")
     for i, row in enumerate(rows):
