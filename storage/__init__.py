@@ -15,7 +15,8 @@ from predcube.storage.cube import (
     write_tile,
 )
 from predcube.storage.digests import digest
-from predcube.storage.failures import StoreError
+from predcube.storage.extension import extend, recover
+from predcube.storage.failures import ExpressionError, StoreError, TableError
 from predcube.storage.ledger import TileError, TileStates, first_errors, tile_states
 from predcube.storage.receipts import Receipt
 from predcube.storage.schema import (
@@ -30,6 +31,7 @@ from predcube.storage.schema import (
     status_variable,
     worst,
 )
+from predcube.storage.surfaces import read_surfaces, write_surfaces
 
 __all__ = [
     "DONE",
@@ -38,8 +40,10 @@ __all__ = [
     "MISSING",
     "Axis",
     "CubeSchema",
+    "ExpressionError",
     "Receipt",
     "StoreError",
+    "TableError",
     "TileError",
     "TileKey",
     "TileStates",
@@ -47,15 +51,19 @@ __all__ = [
     "create",
     "digest",
     "exists",
+    "extend",
     "first_errors",
     "generation",
     "open_cube",
     "read_attributes",
     "read_schema",
+    "read_surfaces",
     "read_tile",
+    "recover",
     "status_variable",
     "tile_states",
     "update_attributes",
     "worst",
+    "write_surfaces",
     "write_tile",
 ]

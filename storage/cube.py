@@ -42,7 +42,7 @@ def exists(url: str) -> bool:
     starts over). StoreError where something else is."""
     if place.is_vacant(url):
         return False
-    return _unfinished(_root_attributes(url)) != CREATING
+    return unfinished(root_attributes(url)) != CREATING
 
 
 def create(url: str, schema: CubeSchema) -> None:
@@ -71,13 +71,13 @@ def create(url: str, schema: CubeSchema) -> None:
 
 def read_attributes(url: str) -> dict[str, Any]:
     """The attributes of the root, without the store's own. Raises StoreError where there is no finished cube."""
-    return {name: value for name, value in _finished(url).items() if name not in OWN_ATTRIBUTES}
+    return {name: value for name, value in finished_attributes(url).items() if name not in OWN_ATTRIBUTES}
 
 
 def update_attributes(url: str, attributes: Mapping[str, Any]) -> None:
     """Sets attributes of the root beside those it has, in one write. For the driver alone: two writers would lose
     each other's."""
-    new = _finished(url) | check_attributes(attributes, "the cube")
+    new = finished_attributes(url) | check_attributes(attributes, "the cube")
     if taken := sorted(OWN_ATTRIBUTES & attributes.keys()):
         raise ValueError(f"attribute {taken[0]!r} is the store's own; use another name")
     with place.refusals(url):
@@ -87,7 +87,7 @@ def update_attributes(url: str, attributes: Mapping[str, Any]) -> None:
 def generation(url: str) -> str:
     """The name of the cube's present shape: pass it to workers, so that a handle opened before an extension is never
     used after it."""
-    return str(_finished(url)[GENERATION])
+    return str(finished_attributes(url)[GENERATION])
 
 
 def read_schema(url: str) -> CubeSchema:
@@ -164,15 +164,19 @@ def read_tile(url: str, key: TileKey) -> dict[str, NDArray[Any]]:
 
 
 def open_cube(url: str) -> xarray.DataTree:
-    """The cube as a lazy tree with the groups ``trials``, ``ledger`` and, once reduced, ``surfaces``.
+    """The cube as a lazy tree with the groups ``trials``, ``ledger`` and, once reduced, ``surfaces`` (left out where
+    their writing was cut short).
 
     The same as ``xarray.open_datatree(url, engine="zarr", consolidated=False)``, with our messages: StoreError where
     there is no cube, or an extension was cut short.
     """
-    _finished(url)
+    finished_attributes(url)
     store = place.open_store(url, read_only=True)
     with place.refusals(url), place.orphans_ignored():
-        return xarray.open_datatree(store, engine="zarr", consolidated=False)  # type: ignore[arg-type]
+        tree = xarray.open_datatree(store, engine="zarr", consolidated=False)  # type: ignore[arg-type]
+    if "surfaces" in tree.children and UNFINISHED in tree["surfaces"].attrs:
+        del tree["surfaces"]
+    return tree
 
 
 class _Handle:
@@ -234,7 +238,7 @@ def _schema(trials: zarr.Group, attributes: Mapping[str, Any]) -> CubeSchema:
     )
 
 
-def _root_attributes(url: str) -> dict[str, Any]:
+def root_attributes(url: str) -> dict[str, Any]:
     """The attributes of a root that is ours, the store's own among them."""
     store = place.open_store(url, read_only=True)
     with place.refusals(url):
@@ -250,17 +254,17 @@ def _root_attributes(url: str) -> dict[str, Any]:
     return attributes
 
 
-def _unfinished(attributes: Mapping[str, Any]) -> str | None:
+def unfinished(attributes: Mapping[str, Any]) -> str | None:
     mark = attributes.get(UNFINISHED)
     return None if mark is None else str(json.loads(mark)["what"])
 
 
-def _finished(url: str) -> dict[str, Any]:
+def finished_attributes(url: str) -> dict[str, Any]:
     """The root's attributes, where nothing was cut short."""
     if place.is_vacant(url):
         raise StoreError(f"there is no store at {url!r}; make one with `predcube run SPEC --store {url}`")
-    attributes = _root_attributes(url)
-    if (what := _unfinished(attributes)) is not None:
+    attributes = root_attributes(url)
+    if (what := unfinished(attributes)) is not None:
         raise StoreError(f"store {url!r}: its {what} was cut short; run the same command again to finish it")
     return attributes
 
