@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import dask.config
@@ -17,16 +18,26 @@ from distributed.utils import LoopRunner
 from predcube.cluster import waves
 from predcube.cluster.base import Job, Outcome, Program
 
+# Set before a worker's process starts: libraries and Dask's logging read it when they are imported.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "DASK_LOGGING__DISTRIBUTED": "critical",
+}
 # The driver shares the cores with its workers: what Dask does for a dashboard nobody looks at is turned down.
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.worker.multiprocessing-method": "spawn",
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
-    "distributed.comm.retry.count": 2,
+    # How long fetching a result from a worker that just died is tried, while everything else waits.
+    "distributed.comm.timeouts.connect": "10s",
+    "distributed.comm.retry.count": 0,
     "distributed.scheduler.allowed-failures": 3,
+    "distributed.nanny.pre-spawn-environ": ENVIRONMENT,
 }
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 LOGGERS = ("distributed", "tornado", "asyncio")
 
 
@@ -74,6 +85,7 @@ class LocalFanout:
             stack.enter_context(_silence())
             stack.enter_context(dask.config.set(QUIET))
             stack.enter_context(_main_not_imported())
+            folder = stack.enter_context(TemporaryDirectory(prefix="predcube-", ignore_cleanup_errors=True))
             loop = stack.enter_context(_loop())
             cluster = LocalCluster(
                 n_workers=self._workers,
@@ -82,10 +94,10 @@ class LocalFanout:
                 host="127.0.0.1",
                 dashboard_address=None,
                 silence_logs=logging.CRITICAL,
-                env=ONE_THREAD,
+                local_directory=folder,
                 loop=loop,
             )
-            stack.push(lambda *exception: _stop(cluster, in_haste=exception[0] is not None))
+            stack.callback(_stop, cluster)
             self._client = stack.enter_context(Client(cluster))
             self._client.register_plugin(Initialise(self._initialise))
             self._stack = stack.pop_all()
@@ -101,16 +113,16 @@ class LocalFanout:
         return waves.run(self._client, program, jobs, workers=self._workers)
 
 
-def _stop(cluster: LocalCluster, *, in_haste: bool) -> None:
-    """Close the cluster; ``in_haste`` without waiting for the tasks that run (a thread cannot be stopped)."""
-    if in_haste:
-        for nanny in cluster.workers.values():
-            nanny.auto_restart = False
-            process = getattr(nanny.process, "process", None)
-            if process is not None and process.pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
-    cluster.close(timeout=2 if in_haste else 10)
+def _stop(cluster: LocalCluster) -> None:
+    """Close the cluster without waiting for what its workers still do: a task cannot be stopped, and a worker that is
+    asked to leave while it starts prints a traceback. They hold nothing that is not in the store or to be redone."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        process = getattr(nanny.process, "process", None)
+        if process is not None and process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+    cluster.close(timeout=2)
 
 
 @contextmanager

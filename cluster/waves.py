@@ -52,7 +52,11 @@ class _Run:
                 more = self._wave(steps, high - len(self._live))
             if not self._live:
                 break
-            future, tried, last = self._live.pop(self._ended.get().key)
+            future = self._ended.get()
+            if not future.done():  # its worker died with the result before we were here
+                future.add_done_callback(self._ended.put)
+                continue
+            _, tried, last = self._live.pop(future.key)
             value, killed = _value(future)
             if last:
                 tried.ended = True
@@ -124,16 +128,16 @@ class _Run:
 
 def _value(future: Future) -> tuple[Any, bool]:
     """What a task gave, and whether it was given up because its workers died."""
-    if future.status == "finished":
+    try:
         return future.result(), False
-    error = future.exception() if future.status == "error" else RuntimeError(f"the task was {future.status}")
-    if isinstance(error, KilledWorker):
+    except KilledWorker as e:
         text = (
-            f"the worker died {error.allowed_failures + 1} times while it ran this: out of memory, or a crash in "
-            "compiled code; give each worker more memory (--workers 1) or make the cell smaller"
+            f"the worker died {e.allowed_failures + 1} times while it ran this: out of memory, or a crash in compiled "
+            "code; give each worker more memory (--workers 1) or make the cell smaller"
         )
         return Failure(error=text, traceback=text), True
-    return Failure(error=describe(error), traceback=describe(error)), False
+    except Exception as e:
+        return Failure(error=describe(e), traceback=describe(e)), False
 
 
 def run(client: Client, program: Program, jobs: Iterable[Job], *, workers: int) -> Iterator[Outcome]:
