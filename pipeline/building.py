@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
+from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.spec.sections import build_section
 from predcube.pipeline.spec.sweep import Cell, Section
 from predcube.pipeline.spec.tables import read_rows
@@ -55,7 +56,7 @@ def problem_of(
         distribution=distribution,
         learner=learner,
         n=n,
-        quantities=tuple(q for q in sweep.quantities if q != "bounds"),
+        quantities=tuple(q for q in sweep.quantities if QUANTITIES[q].per_trial),
         seed=sweep.seed,
         **measure,
     )

@@ -4,15 +4,30 @@ Always true: method, feasibility and blocks follow counts of operations, so they
 and memory are estimates from a calibration here, and decide chunk lengths (of a new store) and task sizes alone.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+import math
+import os
+import platform
+import resource
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.pipeline.costs import Costs, calibrate
+from predcube.pipeline.failures import OverBudget
+from predcube.pipeline.grid import Grid
+from predcube.pipeline.shaping import blueprint, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.storage.schema import CubeSchema, TileKey
+from predcube.tasks.trials import blocks, infeasible, memory, method_of, operations
+
+LEAF_SECONDS = 5.0  # of a piece of a tile that is fanned out, about
+LONG_SECONDS = 30.0  # a tile above this is fanned out where its cells have blocks
+IDLE_SECONDS = 4.0  # the same where there are fewer tiles than workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +39,6 @@ class Estimate:
     seconds: float  # core-seconds of one trial, 0 where infeasible
     memory: int  # bytes, peak of one worker beyond the interpreter
     blocks: int  # blocks of one trial's workloads, all together
-    workloads: int  # how many workloads one trial has; ``blocks > workloads`` can be fanned out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,39 +52,178 @@ class Plan:
     which: NDArray[np.int32]  # shape sweep.shape
     workers: int
     core_seconds: float
-    memory: int  # bytes a worker
+    memory: int  # bytes a worker, interpreter included
     bytes: int  # on disk, about
-    tasks: int  # tiles, and the leaves of those that are fanned out
+    tasks: int  # tiles that are one task, and the leaves of those that are fanned out
+    tile_seconds: NDArray[np.float64]  # shape schema.tiles
     notes: tuple[str, ...]
+
+    @property
+    def tiles(self) -> int:
+        return math.prod(self.schema.tiles)
+
+    @property
+    def cells(self) -> int:
+        return int(self.which.size)
 
     def estimate(self, index: tuple[int, ...]) -> Estimate:
         """The estimate of one cell."""
         return self.estimates[int(self.which[index])]
 
-    def cells(self, key: TileKey) -> Iterator[tuple[int, ...]]:
+    def tile_cells(self, key: TileKey) -> Iterator[tuple[int, ...]]:
         """The indices of a tile's cells, row-major."""
-        raise NotImplementedError
+        *region, _ = self.schema.region(key)
+        return product(*(range(s.start, s.stop) for s in region))
 
-    def trials(self, key: TileKey) -> range:
+    def tile_trials(self, key: TileKey) -> range:
         """The trials of a tile."""
-        raise NotImplementedError
-
-    def seconds(self, key: TileKey) -> float:
-        """Core-seconds of a tile, about."""
-        raise NotImplementedError
+        trials = self.schema.region(key)[-1]
+        return range(trials.start, trials.stop)
 
     def level(self, key: TileKey) -> int | None:
-        """The height of the subtrees that are a fanned-out tile's leaves (2^level blocks each), or None where the
-        tile is one task. Any height gives the same bits."""
-        raise NotImplementedError
+        """The height of the subtrees that are a fanned-out tile's leaves (2^level blocks each, of every workload), or
+        None where the tile is one task. Any height gives the same bits."""
+        if self.tile_seconds[key] <= self.threshold:
+            return None
+        cells = [self.estimate(i) for i in self.tile_cells(key)]
+        longest = max((e for e in cells if e.blocks > 1), key=lambda e: e.seconds, default=None)
+        return None if longest is None else leaf_level(longest)
+
+    @property
+    def threshold(self) -> float:
+        """Seconds above which a tile is fanned out."""
+        return LONG_SECONDS if self.tiles >= self.workers else IDLE_SECONDS
 
 
-def plan(sweep: Sweep, *, workers: int | None = None, budget: float | None = None, schema: CubeSchema | None = None) -> Plan:
+def leaf_level(estimate: Estimate) -> int:
+    """The height at which a subtree takes about ``LEAF_SECONDS``."""
+    per_block = max(estimate.seconds / max(estimate.blocks, 1), 1e-9)
+    return max(0, math.floor(math.log2(max(LEAF_SECONDS / per_block, 1.0))))
+
+
+def plan(
+    sweep: Sweep,
+    *,
+    workers: int | None = None,
+    budget: float | None = None,
+    schema: CubeSchema | None = None,
+    costs: Costs | None = None,
+) -> Plan:
     """Plan a sweep for ``workers`` (default: the cores this process may use) within ``budget`` core-hours.
 
-    ``schema`` is the one of an existing store, whose chunk lengths are kept. Raises ``OverBudget``.
+    ``schema`` is that of an existing store, whose chunk lengths are kept; ``costs`` (default: calibrated here) are the
+    speeds of this machine. Raises ``OverBudget``, before anything starts.
     """
-    raise NotImplementedError
+    workers = workers or len(os.sched_getaffinity(0))
+    grid = Grid(sweep)
+    rows, which = grid.groups
+    estimates = _estimates(grid, rows, costs)
+    seconds = np.array([e.seconds for e in estimates])[which]
+    core_seconds = float(seconds.sum()) * sweep.trials
+    if schema is None:
+        lengths = chunk_lengths(sweep, seconds, workers)
+        schema = blueprint(sweep, lengths, _versions())
+    per_tile = tile_seconds(seconds, schema)
+    made = Plan(
+        sweep=sweep,
+        schema=schema,
+        estimates=estimates,
+        which=which,
+        workers=workers,
+        core_seconds=core_seconds,
+        memory=_interpreter() + max((e.memory for e in estimates), default=0),
+        bytes=_bytes(sweep, schema),
+        tasks=0,
+        tile_seconds=per_tile,
+        notes=sweep.notes,
+    )
+    if budget is not None and core_seconds > budget * 3600:
+        raise OverBudget(_over(made, seconds, budget))
+    return replace(made, tasks=_tasks(made))
 
 
-__all__: list[Any] = ["Estimate", "Plan", "plan"]
+def _estimates(grid: Grid, rows: NDArray[np.int64], costs: Costs | None) -> tuple[Estimate, ...]:
+    """One estimate per group, the machine's speeds taken from the feasible ones."""
+    reasons: list[str | None] = []
+    problems = []
+    for row in rows:
+        problem = grid.problem(row)
+        reasons.append(grid.outside(row) or infeasible(problem))
+        problems.append(problem)
+    counts = [operations(p) if r is None else {} for p, r in zip(problems, reasons, strict=True)]
+    if costs is None:
+        costs = calibrate([(p, c) for p, c, r in zip(problems, counts, reasons, strict=True) if r is None])
+    return tuple(
+        Estimate(
+            method=method_of(p) if r is None else "",
+            infeasible=r,
+            seconds=costs.seconds(c) if r is None else 0.0,
+            memory=int(memory(p)) if r is None else 0,
+            blocks=blocks(p) if r is None else 0,
+        )
+        for p, c, r in zip(problems, counts, reasons, strict=True)
+    )
+
+
+def _tasks(made: Plan) -> int:
+    """Tiles that are one task, and the leaves of the others."""
+    long = made.tile_seconds > made.threshold
+    count = int((~long).sum())
+    for key in np.argwhere(long):
+        place = tuple(int(i) for i in key)
+        level = made.level(place)
+        if level is None:
+            count += 1
+            continue
+        trials = len(made.tile_trials(place))
+        leaves = sum(-(-e.blocks // 2**level) for e in map(made.estimate, made.tile_cells(place)))
+        count += max(1, trials * leaves)
+    return count
+
+
+def _over(made: Plan, seconds: NDArray[np.float64], budget: float) -> str:
+    """The refusal with its numbers, and which value of an axis to give up first."""
+    hours = made.core_seconds / 3600
+    cures = []
+    trials = int(made.sweep.trials * budget / hours)
+    if trials >= 1:
+        cures.append(f"lower trials from {made.sweep.trials} to {trials}")
+    for d, axis in enumerate(made.sweep.axes):
+        if len(axis.values) < 2:
+            continue
+        along = seconds.sum(axis=tuple(i for i in range(seconds.ndim) if i != d))
+        worst = int(along.argmax())
+        share = float(along[worst] / along.sum())
+        if share >= 1.5 / len(axis.values):
+            cures.append(f"leave out {axis.path} = {axis.values[worst]} ({share:.0%} of it)")
+    cures.append(f"raise the budget to {_rounded_up(hours)}")
+    return f"the plan takes about {hours:.3g} core-hours, above the budget of {budget:g}: {', '.join(cures[:-1])}" + (
+        f", or {cures[-1]}" if len(cures) > 1 else cures[-1]
+    )
+
+
+def _rounded_up(hours: float) -> str:
+    digits = 1 - math.floor(math.log10(hours))
+    return f"{math.ceil(hours * 10**digits) / 10**digits:g}"
+
+
+def _bytes(sweep: Sweep, schema: CubeSchema) -> int:
+    """On disk, about: doubles hardly compress, statuses do, and a tile brings a receipt and a file's overhead for each
+    of its variables."""
+    cells = math.prod(sweep.shape)
+    tiles = math.prod(schema.tiles)
+    floats = sum(v.dtype == "float64" for v in schema.variables)
+    others = len(schema.variables) - floats
+    surfaces = cells * 8 * 8 * max(floats, 1)
+    return cells * sweep.trials * 8 * floats + tiles * (60 * others + 30 * floats + 900) + surfaces
+
+
+def _interpreter() -> int:
+    """Bytes of a process that has imported what a worker imports: this one's peak."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) * (1 if sys.platform == "darwin" else 1024)
+
+
+def _versions() -> Mapping[str, str]:
+    packages = ("predcube", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
+    return {"python": platform.python_version(), **{p: version(p) for p in packages}}

@@ -24,8 +24,8 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "excess_error": Quantity(
         long_name="error above the best hypothesis",
-        description="L_D(A^S) − inf_H L_D: for a table, against the hypothesis that is best on the whole table, both on "
-        "the held-out rows. Dagan & Feldman 2020, section 2.",
+        description="L_D(A^S) − inf_H L_D: for a table, against the hypothesis that is best on the whole table, both "
+        "on the held-out rows. Dagan & Feldman 2020, section 2.",
     ),
     "stability": Quantity(
         long_name="measured prediction stability",

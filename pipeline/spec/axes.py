@@ -7,10 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.spec.fields import Declared, check, check_table
 from predcube.pipeline.spec.mistakes import Mistakes, show
 from predcube.pipeline.spec.models import Range
@@ -22,10 +24,7 @@ DIGITS = 12
 
 NEAR = 1e-12  # relative distance below which two floats of one axis are the same number written twice
 
-CUBE = frozenset(
-    """trial query status error excess_error stability privacy_loss delta growth labelings net_probability swap_ratio
-    bounds audit mixture_method delta_epsilon receipt""".split()
-)
+CUBE = frozenset({"trial", "query", "status", "audit", "mixture_method", "delta_epsilon", "receipt", *QUANTITIES})
 """What stands in a cube under its own name."""
 
 RESERVED = CUBE | WORDS
@@ -43,6 +42,12 @@ class Entry:
     @property
     def place(self) -> str:
         return f"sweep.{self.path}"
+
+    @property
+    def role(self) -> str:
+        """The part of a cell that the axis changes."""
+        first = self.path.partition(".")[0]
+        return "distribution" if first == "table" else first
 
     @property
     def is_sections(self) -> bool:
@@ -111,13 +116,17 @@ def _spread(entry: Entry, integral: bool, mistakes: Mistakes, notes: list[str]) 
         return []
     start, stop, num, log = table["start"], table["stop"], table["num"], table["spacing"] == "log"
     if num == 1 and start != stop:
-        mistakes.add(entry.place, f"one value cannot reach from {start} to {stop}; give num ≥ 2, or a list of one value")
+        mistakes.add(
+            entry.place, f"one value cannot reach from {start} to {stop}; give num ≥ 2, or a list of one value"
+        )
     elif num > 1 and start == stop:
         mistakes.add(entry.place, f"start and stop are both {start}; give two ends, or num = 1")
     elif log and min(start, stop) <= 0:
-        mistakes.add(entry.place, f"a log axis needs ends > 0, not {min(start, stop)}; use spacing = \"linear\"")
+        mistakes.add(entry.place, f'a log axis needs ends > 0, not {min(start, stop)}; use spacing = "linear"')
     elif integral and not (isinstance(start, int) and isinstance(stop, int)):
-        mistakes.add(entry.place, f"the parameter is an integer; write start = {start:g} and stop = {stop:g} without a point")
+        mistakes.add(
+            entry.place, f"the parameter is an integer; write start = {start:g} and stop = {stop:g} without a point"
+        )
     elif num > 10**6:
         mistakes.add(entry.place, f"num = {num} is too many; give at most 1000000")
     if len(mistakes.found) > before:
@@ -153,7 +162,7 @@ def _refuse_duplicates(place: str, values: list[Value], mistakes: Mistakes) -> N
         mistakes.add(place, f"{listed} stands {counts[twice[0]]} times on the axis; keep one of each")
         return
     numbers = sorted(float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool))
-    for a, b in zip(numbers, numbers[1:], strict=False):
+    for a, b in pairwise(numbers):
         if b - a <= NEAR * max(abs(a), abs(b)):
             mistakes.add(place, f"{a!r} and {b!r} are one number but for rounding; keep one of them")
             return

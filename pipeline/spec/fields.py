@@ -80,7 +80,13 @@ def check(value: Any, field: Declared, path: str, mistakes: Mistakes) -> Any:
 
 
 def check_table(
-    table: Mapping[str, Any], cls: type, path: str, mistakes: Mistakes, *, what: str, elsewhere: frozenset[str] = frozenset()
+    table: Mapping[str, Any],
+    cls: type,
+    path: str,
+    mistakes: Mistakes,
+    *,
+    what: str,
+    elsewhere: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """The good values of a table whose keys are a dataclass's fields, defaults filled in (None is left out). Required
     fields named in ``elsewhere`` come from an axis."""

@@ -38,7 +38,7 @@ class Measure:
     method: Literal["auto", "analytic", "laplace", "support", "enumerate", "mc"] = "auto"
     targets: dict[str, Any] = field(default_factory=dict)
     samples: Annotated[int, Ge(2)] | None = None
-    neighbours: Annotated[int, Ge(1)] = 64
+    neighbours: Annotated[int, Ge(1)] = 512
 
 
 SWEPT_OPTIONS = ("method", "samples", "neighbours")

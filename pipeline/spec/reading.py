@@ -71,17 +71,14 @@ def _explain(text: str, message: str) -> str:
     reason = message.partition(" (at ")[0].lower()
     if "overwrite" in reason or "twice" in reason or "mutate" in reason:
         taken = set(re.findall(r"[\w-]+", line.partition("=")[0]))
-        dotted = [(i, m) for i, s in enumerate(lines, 1) if (m := _DOTTED.match(s)) and m.group(1).split(".")[0] in taken]
+        dotted = [
+            (i, m) for i, s in enumerate(lines, 1) if (m := _DOTTED.match(s)) and m.group(1).split(".")[0] in taken
+        ]
         if dotted:
             at, match = dotted[-1]
             key = re.sub(r"\s", "", match.group(1))
-            return (
-                f"line {number}: {show(line.strip())} clashes with {key} on line {at}, which without quotes is read as a "
-                f'table inside a table; quote the path: "{key}" = …'
-                if at != number
-                else f"line {number}: {key} without quotes is read as a table inside a value that is already there; "
-                f'quote the path: "{key}" = …'
-            )
+            clash = f"{show(line.strip())} clashes with {key} on line {at}, which" if at != number else key
+            return f'line {number}: {clash} without quotes is read as nested tables; quote the path: "{key}" = …'
         return f"line {number}: {show(line.strip())} is already set above; keep one of the two"
     bare = re.match(r"^\s*[^=]+=\s*([A-Za-z_]\w*)\s*(#.*)?$", line)
     cure = f'; text is written in quotes: "{bare.group(1)}"' if bare else ""

@@ -53,7 +53,12 @@ def parse_section(
         return None
     rest = {k: v for k, v in table.items() if k != "kind"}
     parameters = check_table(
-        rest, known[kind], path, mistakes, what=f'parameter of "{kind}"', elsewhere=elsewhere & declared(known[kind]).keys()
+        rest,
+        known[kind],
+        path,
+        mistakes,
+        what=f'parameter of "{kind}"',
+        elsewhere=elsewhere & declared(known[kind]).keys(),
     )
     return {"kind": kind, **parameters}
 

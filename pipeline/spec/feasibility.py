@@ -1,0 +1,86 @@
+"""Whether a sweep can be run at all: in goes a sweep whose words are right, out come what does not build or fit.
+
+Each distinct section is built once. A grid none of whose cells is feasible is a mistake; single infeasible cells are
+not: they are recorded with their reason.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from predcube.pipeline.building import distribution_of
+from predcube.pipeline.grid import Grid
+from predcube.pipeline.spec.mistakes import Mistakes, show
+from predcube.pipeline.spec.sections import ROLES, build_section
+from predcube.pipeline.spec.sweep import Sweep
+from predcube.tasks.trials import infeasible
+
+REASONS = 3  # of each kind that a message lists
+
+
+def check(sweep: Sweep, mistakes: Mistakes) -> None:
+    """Adds a mistake for each section that does not build, and one where no cell is feasible."""
+    grid = Grid(sweep)
+    for role in ROLES:
+        _check_sections(sweep, grid, role, mistakes)
+    if mistakes.found:
+        return
+    reasons: Counter[str] = Counter()
+    rows, which = grid.groups
+    if not which.size:
+        return
+    for row in rows:
+        reason = grid.outside(row) or infeasible(grid.problem(row))
+        if reason is None:
+            return
+        reasons[reason] += 1
+    unsuitable = [r for row in grid.unsuitable for r in row]
+    if all(unsuitable):
+        mistakes.add(_place(sweep, "distribution"), _listed(r for r in unsuitable if r))
+        return
+    cells = "the cell is" if which.size == 1 else f"all {which.size} cells are"
+    mistakes.add(_place(sweep, "n"), f"{cells} infeasible, nothing would be run: {_listed(reasons)}")
+
+
+def _check_sections(sweep: Sweep, grid: Grid, role: str, mistakes: Mistakes) -> None:
+    """Builds each distinct section of one role; the parameters that vary are named in the message."""
+    part = grid.parts[role]
+    said: dict[tuple[str, str], list[str]] = {}
+    for section, origin in zip(part.values, part.origins, strict=True):
+        try:
+            if section["kind"] == "table" and role == "distribution":
+                distribution_of(section, sweep.directory)
+            else:
+                build_section(role, section)
+        except ValueError as e:
+            at = ", ".join(
+                f"{axis.path} = {show(axis.values[i])}"
+                for axis, i in zip(sweep.axes, origin, strict=True)
+                if axis.section == role
+            )
+            said.setdefault((_section_place(sweep, role, origin), str(e)), []).append(at)
+    for (place, message), places in said.items():
+        where = f" (at {places[0]}" + (f" and {len(places) - 1} more)" if len(places) > 1 else ")") if places[0] else ""
+        mistakes.add(place, message + where)
+
+
+def _section_place(sweep: Sweep, role: str, index: tuple[int, ...]) -> str:
+    for axis, i in zip(sweep.axes, index, strict=True):
+        if axis.sections is not None and axis.section == role:
+            return f"sweep.{axis.path}[{i}]"
+    return _place(sweep, role)
+
+
+def _place(sweep: Sweep, part: str) -> str:
+    """Where in the file a part of every cell stands."""
+    for axis in sweep.axes:
+        if axis.section == part and (axis.sections is not None or part == "n"):
+            return f"sweep.{axis.path}"
+    section = sweep.distribution if part == "distribution" else None
+    return "table" if section is not None and section["kind"] == "table" else part
+
+
+def _listed(reasons: Iterable[Any]) -> str:
+    distinct = list(dict.fromkeys(str(r) for r in reasons))
+    more = f"; and {len(distinct) - REASONS} more reasons" if len(distinct) > REASONS else ""
+    return "; ".join(distinct[:REASONS]) + more

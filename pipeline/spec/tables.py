@@ -1,0 +1,145 @@
+"""Real data for a sweep: in goes the section of a table, out come its rows, or what is wrong with them.
+
+Always true of the rows: every feature is a finite number, every label 0 or 1; rows with a missing feature or label are
+left out and counted. The digest is one of the rows themselves, so it does not depend on the file's format.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from predcube.pipeline.spec.mistakes import Mistakes, show, unknown
+from predcube.pipeline.spec.sweep import Section, Sweep
+from predcube.storage.expressions import evaluate
+from predcube.storage.failures import StoreError
+from predcube.tasks.distributions import Table
+
+SHOWN = 6  # values of a label column that a message lists
+
+
+class BadTable(ValueError):
+    """What is wrong with a table; ``key`` is the key of the section that says so."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """The rows of a table that can be used. ``x`` is (N,) for one feature, otherwise (N, features); ``dropped`` counts
+    rows that were left out."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.uint8]
+    digest: str
+    dropped: int
+
+    def distribution(self) -> Table:
+        return Table(x=self.x, y=self.y, digest=self.digest)
+
+
+def read_rows(section: Section, directory: str) -> TableRows:
+    """The rows of a table section. ``BadTable`` says what is wrong; where the section has a digest, also that the rows
+    are no longer those it was taken of."""
+    from predcube.storage.tables import read_table
+
+    path = Path(directory, section["path"])
+    try:
+        table = read_table(str(path))
+    except StoreError as e:
+        raise BadTable("path", str(e)) from None
+    features = [_feature(table, name, i) for i, name in enumerate(section["features"])]
+    labels = _labels(table, section["label"])
+    kept = np.isfinite(labels) & np.all([np.isfinite(f) for f in features], axis=0)
+    if kept.sum() < 2:
+        raise BadTable("path", f"{section['path']}: {kept.sum()} of {len(kept)} rows have every value; give at least 2")
+    x = np.stack([f[kept] for f in features], axis=-1)
+    y = labels[kept].astype(np.uint8)
+    digest = hashlib.sha256(np.ascontiguousarray(x, dtype="<f8").tobytes() + y.tobytes() + repr(x.shape).encode())
+    if section.get("digest", digest.hexdigest()) != digest.hexdigest():
+        raise BadTable("path", f"{section['path']}: the table has changed since the sweep was made; restore it")
+    return TableRows(
+        x=x[:, 0] if len(features) == 1 else x, y=y, digest=digest.hexdigest(), dropped=int(len(kept) - kept.sum())
+    )
+
+
+def with_digests(sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:
+    """The sweep with the digest of its rows in every table section; what is wrong with a table is a mistake."""
+
+    def digested(section: Section, place: str) -> Section:
+        if section["kind"] != "table":
+            return section
+        digest = _digest(section, sweep.directory, place, mistakes, notes)
+        return section if digest is None else {**section, "digest": digest}
+
+    axes = tuple(
+        replace(a, sections=tuple(digested(s, f"sweep.{a.path}[{i}]") for i, s in enumerate(a.sections)))
+        if a.section == "distribution" and a.sections is not None
+        else a
+        for a in sweep.axes
+    )
+    base = sweep.distribution
+    return replace(sweep, axes=axes, distribution=None if base is None else digested(base, "table"))
+
+
+def _digest(section: Section, directory: str, place: str, mistakes: Mistakes, notes: list[str]) -> str | None:
+    try:
+        rows = read_rows(section, directory)
+    except BadTable as e:
+        mistakes.add(f"{place}.{e.key}", str(e))
+        return None
+    if rows.dropped:
+        notes.append(
+            f"{place}: {rows.dropped} of {rows.dropped + len(rows.y)} rows of {section['path']} lack a value of "
+            f"{', '.join(section['features'])} or {section['label']} and were dropped"
+        )
+    return rows.digest
+
+
+def _feature(table: pa.Table, name: str, place: int) -> NDArray[np.float64]:
+    column = _column(table, name, f"features[{place}]")
+    if not (
+        pa.types.is_integer(column.type)
+        or pa.types.is_floating(column.type)
+        or pa.types.is_boolean(column.type)
+        or pa.types.is_decimal(column.type)
+    ):
+        raise BadTable(f"features[{place}]", f'column "{name}" is {column.type}, not numbers; give a numeric column')
+    values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _column(table: pa.Table, name: str, key: str) -> Any:
+    if name not in table.column_names:
+        raise BadTable(key, unknown(name, table.column_names, "column"))
+    return table.column(name)
+
+
+def _labels(table: pa.Table, label: str) -> NDArray[np.float64]:
+    """Labels as 0.0, 1.0, or NaN where missing."""
+    if label in table.column_names:
+        column = table.column(label)
+    else:
+        try:
+            column = evaluate(label, table)
+        except StoreError as e:
+            raise BadTable("label", str(e)) from None
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    found = pc.unique(column.drop_null()).to_pylist()
+    if not all(isinstance(v, int | float) and v in (0, 1) for v in found):
+        listed = ", ".join(show(v) for v in found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
+        example = f"{label} = {found[0]!r}"
+        raise BadTable(
+            "label",
+            f'"{label}" is not binary: it has {len(found)} values ({listed}); give a column of 0 and 1, or a condition '
+            f'such as "{example}"',
+        )
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
