@@ -209,7 +209,7 @@ def test_one_column_is_points_on_the_line_and_two_are_not() -> None:
     with pytest.raises(ValueError, match="several features"):
         Thresholds().labelings(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="not numbers"):
-        Thresholds().labelings(np.array(["1"]))  # type: ignore[arg-type]
+        Thresholds().labelings(np.array(["1"]))
 
 
 def test_both_zeros_are_one_point() -> None:

@@ -1,5 +1,6 @@
 """Laws with a concept: x uniform on X, its label a function of x, flipped with some probability."""
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
@@ -118,8 +119,11 @@ def _plain(name: Any) -> int | float | str | tuple[int, ...]:
     """A name in one spelling, since it identifies a stream: 4.0 is 4, a list is a tuple."""
     if isinstance(name, str):
         return name
-    if isinstance(name, (list, tuple, np.ndarray)):
-        return tuple(int(v) for v in name)
-    if isinstance(name, bool) or not isinstance(name, int | float | np.integer | np.floating):
-        raise ValueError(f"concept: hypothesis = {name!r} must be a number, text or a list of 0 and 1")
-    return int(name) if float(name).is_integer() else float(name)
+    several = isinstance(name, list | tuple | np.ndarray)
+    entries = list(name) if several else [name]
+    for v in entries:
+        number = isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) and math.isfinite(v)
+        if not number or (several and v not in (0, 1)):
+            raise ValueError(f"concept: hypothesis = {name!r} must be a finite number, text or a list of 0 and 1")
+    numbers = [int(v) if float(v).is_integer() else float(v) for v in entries]
+    return tuple(int(v) for v in numbers) if several else numbers[0]
