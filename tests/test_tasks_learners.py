@@ -176,7 +176,7 @@ def test_mixture_weights_of_a_cube_though_its_closed_form_has_none() -> None:
 
 
 def test_mc_agrees_within_its_error() -> None:
-    h, on = CLASSES["table"]
+    h, _ = CLASSES["table"]
     sample = [(0, 0), (1, 1), (2, 1), (3, 0), (1, 0)]
     x, y = zip(*sample, strict=True)
     learner = learners.build("stable_flip", epsilon=1.0, alpha=0.1, subset_size=2)
@@ -263,7 +263,9 @@ def test_infeasible_says_why() -> None:
     assert "above n = 8" in str(learners.build("stable", gamma=0.1, subset_size=9).infeasible(8, h))
     assert "above n = 8" in str(learners.build("stable", gamma=1.5).infeasible(8, h))
     assert "finite" in str(learners.build("exponential", epsilon=1.0).infeasible(8, h))
-    assert "too many" in str(learners.build("exponential", epsilon=1.0).infeasible(8, hypotheses.build("cube", points=40)))
+    assert "too many" in str(
+        learners.build("exponential", epsilon=1.0).infeasible(8, hypotheses.build("cube", points=40))
+    )
     assert learners.build("exponential", epsilon=1.0).infeasible(8, hypotheses.build("cube", points=3)) is None
     with pytest.raises(ValueError, match="infeasible at n = 2"):
         predict(stable, h, [0.0, 1.0], [0, 1], [0.5])
@@ -324,7 +326,9 @@ def test_log_probabilities_are_sums_of_their_own_weights(
     data: st.DataObject, shape: tuple[int, int, int], nested: bool
 ) -> None:
     b, m, q = shape
-    logs = data.draw(st.lists(st.sampled_from([-math.inf, -900.0, -710.0, -30.0, -1.0, 0.0]), min_size=b * m, max_size=b * m))
+    logs = data.draw(
+        st.lists(st.sampled_from([-math.inf, -900.0, -710.0, -30.0, -1.0, 0.0]), min_size=b * m, max_size=b * m)
+    )
     log_weights = np.array(logs).reshape(b, m)
     log_weights[:, data.draw(st.integers(0, m - 1))] = 0.0
     if nested:

@@ -16,9 +16,6 @@ from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Po
 from predcube.tasks.learners.losses import mistakes
 from predcube.tasks.parameters import check
 
-LARGEST_CLASS = 2**22
-"""More functions than this are not listed: the mixture over all of them would not fit a worker's memory."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential(Learner):
@@ -42,10 +39,6 @@ class Exponential(Learner):
         return {"beta": self.epsilon / 2}
 
     def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
-        if hypotheses.domain is not None:
-            size = hypotheses.growth(len(hypotheses.domain))
-            if size is not None and size > LARGEST_CLASS:
-                return f"the class has {size} functions, above the {LARGEST_CLASS} that are listed: take fewer points"
         try:
             hypotheses.members()
         except ValueError as e:

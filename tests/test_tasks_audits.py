@@ -1,0 +1,352 @@
+"""Audits against brute force over the positions of S, the values of theory, and learners that break their promise."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from predcube.tasks import audit, hypotheses, learners, predict, worst_case
+from predcube.tasks.answers import log_probabilities
+from predcube.tasks.audits import pieces
+from predcube.tasks.hypotheses import HypothesisClass
+from predcube.tasks.learners import Learner
+from predcube.tasks.learners.exponential import Exponential
+from predcube.tasks.learners.losses import mistakes
+from predcube.tasks.worst import multisets, neighbour_groups, ranks
+
+ROWS = [[0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 0], [1, 0, 1]]
+CLASSES = {
+    "thresholds": hypotheses.build("thresholds", points=3),
+    "cube": hypotheses.build("cube", points=3),
+    "table": hypotheses.build("table", matrix=ROWS),
+}
+LEARNERS: dict[str, Learner] = {
+    "stable": learners.build("stable", gamma=0.8, subset_size=2),
+    "stable_flip": learners.build("stable_flip", epsilon=0.9, alpha=0.2, subset_size=1),
+    "exponential": learners.build("exponential", epsilon=0.7),
+    "erm": learners.build("erm"),
+}
+CONSTANTS = hypotheses.build("table", matrix=[[0], [1]])
+
+
+def answers(
+    learner: Learner, h: HypothesisClass, s: Sequence[tuple[float, int]], queries: Sequence[float]
+) -> NDArray[Any]:
+    """ln P(y) of one sample through the public call: (queries, 2)."""
+    x, y = zip(*s, strict=True)
+    got = predict(learner, h, x, y, queries)
+    return np.stack([got.log_p0, got.log_p1], axis=-1)
+
+
+@dataclass
+class Found:
+    stability: float = 0.0
+    privacy_loss: float = 0.0
+
+    def add(self, a: NDArray[Any], b: NDArray[Any]) -> None:
+        for p, q in zip(a.ravel(), b.ravel(), strict=True):
+            self.stability = max(self.stability, abs(math.exp(p) - math.exp(q)))
+            if p != q:
+                self.privacy_loss = max(self.privacy_loss, abs(p - q))
+
+
+def delta_by_definition(a: NDArray[Any], others: list[NDArray[Any]], epsilon: float) -> float:
+    pairs = [(p, q) for b in others for p, q in zip(np.exp(a).ravel(), np.exp(b).ravel(), strict=True)]
+    return max(max(p - math.exp(epsilon) * q, q - math.exp(epsilon) * p, 0.0) for p, q in pairs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from(sorted(CLASSES)),
+    name=st.sampled_from(sorted(LEARNERS)),
+    s=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=2, max_size=5),
+    epsilon=st.sampled_from([0.0, 0.1, 0.5, 2.0]),
+)
+def test_audit_is_the_maximum_over_every_position(
+    kind: str, name: str, s: list[tuple[int, int]], epsilon: float
+) -> None:
+    h, learner = CLASSES[kind], LEARNERS[name]
+    base, expected, others = answers(learner, h, s, range(3)), Found(), []
+    for i, new in product(range(len(s)), product(range(3), (0, 1))):
+        if new != s[i]:
+            others.append(answers(learner, h, [*s[:i], new, *s[i + 1 :]], range(3)))
+            expected.add(base, others[-1])
+    got = audit(learner, h, *zip(*s, strict=True))
+    assert got.stability == pytest.approx(expected.stability, abs=1e-12)
+    assert got.privacy_loss == pytest.approx(expected.privacy_loss, rel=1e-11, abs=1e-11)
+    assert got.delta(epsilon) == pytest.approx(delta_by_definition(base, others, epsilon), abs=1e-12)
+    assert got.delta(0.0) == pytest.approx(got.stability, abs=1e-12)
+    assert got.exhaustive
+    assert got.neighbours == len(set(s)) * 5
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+@pytest.mark.parametrize("kind", sorted(CLASSES))
+def test_witnesses_show_their_values(kind: str, name: str) -> None:
+    h, learner = CLASSES[kind], LEARNERS[name]
+    s = [(0, 0), (1, 1), (1, 0), (2, 1)]
+    got = audit(learner, h, *zip(*s, strict=True))
+    for quantity, witness in got.witness.items():
+        changed = list(s)
+        changed[changed.index(witness.old)] = witness.new
+        one, two = (answers(learner, h, sample, [witness.query])[0, witness.label] for sample in (s, changed))
+        assert (witness.log_p, witness.log_p_neighbour) == pytest.approx((one, two), abs=1e-12)
+        if quantity == "stability":
+            assert abs(witness.p - witness.p_neighbour) == pytest.approx(got.stability, abs=1e-15)
+        else:
+            assert abs(one - two) == pytest.approx(got.privacy_loss, rel=1e-11) or one == two == -math.inf
+    text = str(got.witness["stability"])
+    assert text.startswith("replacing (x = ")
+    assert "probability of answering" in text
+
+
+def test_stable_alone_has_infinite_privacy_loss_on_thresholds() -> None:
+    # The only record at 1 goes, and with it every hypothesis that says 1 there and 0 before.
+    got = audit(LEARNERS["stable"], CLASSES["thresholds"], [0, 0, 1], [0, 0, 1])
+    assert got.privacy_loss == math.inf
+    assert {got.witness["privacy_loss"].p == 0, got.witness["privacy_loss"].p_neighbour == 0} == {True, False}
+    assert got.delta(math.inf) > 0
+    assert audit(LEARNERS["stable_flip"], CLASSES["thresholds"], [0, 0, 1], [0, 0, 1]).privacy_loss < 0.9
+
+
+@pytest.mark.parametrize(("n", "subset_size", "value"), [(3, 1, 0.304394), (4, 1, 0.264214)])
+def test_worst_case_of_stable_on_three_thresholds(n: int, subset_size: int, value: float) -> None:
+    learner = learners.build("stable", gamma=0.5, subset_size=subset_size)
+    got = worst_case(learner, CLASSES["thresholds"], n)
+    assert got.stability == pytest.approx(value, abs=5e-7)
+    assert got.privacy_loss == math.inf
+    assert got.exhaustive
+    assert got.samples == math.comb(n + 5, n)
+
+
+@pytest.mark.parametrize(
+    ("n", "stability"),
+    [(3, math.tanh(0.25)), (5, math.tanh(0.25)), (2, 0.5 * math.tanh(0.5)), (4, 0.5 * math.tanh(0.5))],
+)
+def test_worst_case_of_the_two_constants(n: int, stability: float) -> None:
+    got = worst_case(learners.build("stable", gamma=1.0), CONSTANTS, n)
+    assert got.stability == pytest.approx(stability, abs=1e-14)
+    assert stability == pytest.approx(0.244919 if n % 2 else 0.231059, abs=5e-7)
+    if n == 3:
+        assert got.privacy_loss == pytest.approx(0.727336, abs=5e-7)
+    # n' = n makes it the exponential mechanism on both constants: nothing is amplified.
+    mechanism = worst_case(learners.build("exponential", epsilon=1.0), CONSTANTS, n)
+    assert (got.stability, got.privacy_loss) == pytest.approx((mechanism.stability, mechanism.privacy_loss), abs=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+@pytest.mark.parametrize("kind", sorted(CLASSES))
+def test_worst_case_is_the_largest_audit(kind: str, name: str) -> None:
+    h, learner = CLASSES[kind], LEARNERS[name]
+    types = list(product(range(3), (0, 1)))
+    found = [audit(learner, h, *zip(*s, strict=True)) for s in combinations_with_replacement(types, 3)]
+    got = worst_case(learner, h, 3)
+    assert got.stability == pytest.approx(max(a.stability for a in found), abs=1e-12)
+    assert got.privacy_loss == pytest.approx(max(a.privacy_loss for a in found), rel=1e-11)
+    for epsilon in (0.0, 0.3, math.inf):
+        assert got.delta(epsilon) == pytest.approx(max(a.delta(epsilon) for a in found), abs=1e-12)
+    for quantity, value in (("stability", got.stability), ("privacy_loss", got.privacy_loss)):
+        w = got.witness[quantity]
+        counts = w.sample.counts
+        s = [(v, y) for v in range(3) for y in (0, 1) for _ in range(counts[v, y])]
+        again = audit(learner, h, *zip(*s, strict=True))
+        assert getattr(again, quantity) == pytest.approx(value, rel=1e-11)
+        assert counts[w.old] > 0
+
+
+def test_worst_case_refuses_what_it_cannot_try() -> None:
+    learner = learners.build("stable", gamma=0.5, subset_size=1)
+    with pytest.raises(ValueError, match=r"20 points has \d+ data sets, above limit = 200000"):
+        worst_case(learner, hypotheses.build("thresholds", points=20), 10)
+    with pytest.raises(ValueError, match="finite X"):
+        worst_case(learner, hypotheses.build("thresholds"), 3)
+    with pytest.raises(ValueError, match="'mc'"):
+        worst_case(learner, CLASSES["thresholds"], 3, method="mc")
+    with pytest.raises(ValueError, match="infeasible"):
+        worst_case(learners.build("stable", gamma=0.1), CLASSES["thresholds"], 3)
+    with pytest.raises(ValueError, match="at least 1"):
+        worst_case(learner, CLASSES["thresholds"], 0)
+
+
+@pytest.mark.parametrize(("n", "types"), [(1, 2), (3, 4), (4, 6), (6, 2), (2, 7)])
+def test_multisets_and_their_places(n: int, types: int) -> None:
+    rows = multisets(n, types)
+    expected = sorted([s.count(t) for t in range(types)] for s in combinations_with_replacement(range(types), n))
+    assert rows.tolist() == expected
+    assert ranks(rows, n).tolist() == list(range(len(rows)))
+    groups = neighbour_groups(rows)
+    assert len(groups) == math.comb(n + types - 2, n - 1)
+    differences = np.abs(rows[groups][:, :, None] - rows[groups][:, None]).sum(axis=-1)
+    assert (differences == 2 * (1 - np.eye(types, dtype=int))).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kind=st.sampled_from(sorted(CLASSES)),
+    s=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=2, max_size=7),
+    gamma=st.sampled_from([0.05, 0.5, 1.0, 4.0]),
+    alpha=st.sampled_from([0.01, 0.2, 0.45]),
+    data=st.data(),
+)
+def test_no_sample_breaks_a_guarantee(
+    kind: str, s: list[tuple[int, int]], gamma: float, alpha: float, data: st.DataObject
+) -> None:
+    n = len(s)
+    size = data.draw(st.integers(1, n))
+    family: list[Learner] = [
+        learners.build("stable", gamma=gamma, subset_size=size),
+        learners.build("stable_flip", epsilon=gamma, alpha=alpha, subset_size=size),
+        learners.build("exponential", epsilon=gamma),
+    ]
+    for learner in family:
+        got = audit(learner, CLASSES[kind], *zip(*s, strict=True))
+        assert got.stability <= learner.guaranteed_stability(n) + 1e-12
+        assert got.privacy_loss <= learner.guaranteed_privacy_loss(n) + 1e-12
+
+
+# Learners that break their promise must be caught.
+
+
+class WithoutTheFactorN(Exponential):
+    """Weights exp(−ε L_S/2): private indeed, but another mixture."""
+
+    __slots__ = ()
+    sign, per_record = 1.0, False
+
+    def batch(self, hypotheses: HypothesisClass, points: Any, counts: Any, queries: Any, **_: Any) -> NDArray[Any]:
+        members = hypotheses.members()
+        n = 1 if self.per_record else int(counts[0].sum())
+        scores = -self.sign * self.epsilon / 2 * mistakes(hypotheses.predict(members, points), counts) / n
+        log_weights = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return log_probabilities(log_weights, hypotheses.predict(members, queries))
+
+
+class Mirrored(WithoutTheFactorN):
+    """The worst hypothesis weighs most."""
+
+    __slots__ = ()
+    sign, per_record = -1.0, True
+
+
+class TwiceTheSensitivity(WithoutTheFactorN):
+    """Weights exp(−ε n L_S), claiming ε: the utility's sensitivity taken as ½."""
+
+    __slots__ = ()
+    sign, per_record = 2.0, True
+
+
+@pytest.mark.parametrize("wrong", [WithoutTheFactorN, Mirrored])
+def test_a_wrong_mixture_is_not_the_oracle(wrong: type[Exponential]) -> None:
+    # Ten records say 1 at the one point there is: Pr(1) = 1/(1 + e^{−10ε/2}).
+    expected = 1 / (1 + math.exp(-5.0))
+    right = audit(Exponential(epsilon=1.0), CONSTANTS, [0] * 10, [1] * 10)
+    assert np.exp(right.log_p[0, 1]) == pytest.approx(expected, abs=1e-14)
+    got = audit(wrong(epsilon=1.0), CONSTANTS, [0] * 10, [1] * 10)
+    assert abs(np.exp(got.log_p[0, 1]) - expected) > 0.3
+
+
+def test_a_false_claim_is_caught() -> None:
+    learner = TwiceTheSensitivity(epsilon=1.0)
+    got = worst_case(learner, CONSTANTS, 4)
+    assert got.privacy_loss > 1.05 * learner.guaranteed_privacy_loss(4)
+    assert got.stability > 1.05 * learner.guaranteed_stability(4)
+
+
+# On the line.
+
+
+def test_pieces_of_the_line() -> None:
+    assert pieces(np.array([0.0, 1.0, 4.0])).tolist() == [-1.0, 0.0, 0.5, 1.0, 2.5, 4.0, 5.0]
+    close = np.array([1.0, np.nextafter(1.0, 2.0)])
+    assert pieces(close).tolist() == [0.0, *close.tolist(), 2.0 + 2**-52]
+    huge = pieces(np.array([-1e300, 1e300]))
+    assert huge[0] < -1e300
+    assert huge[-1] > 1e300
+    assert huge[2] == 0.0 if len(huge) == 5 else True
+
+
+def test_on_the_line_all_order_cells_when_they_fit_and_a_sample_when_not() -> None:
+    h, learner = hypotheses.build("thresholds"), learners.build("stable", gamma=0.8, subset_size=2)
+    s = [(0.5, 0), (0.5, 1), (2.0, 1), (3.5, 1)]
+    cells = [-0.5, 0.5, 1.25, 2.0, 2.75, 3.5, 4.5]
+    # New records stand in a cell of S; predictions then change at the points of S and the new one.
+    queries = sorted({*cells, 0.0, 0.875, 1.625, 2.375, 3.125, 4.0, -1.5, 5.5})
+    base, expected, count = answers(learner, h, s, queries), Found(), 0
+    for i, new in product(range(4), product(cells, (0, 1))):
+        if new != s[i]:
+            count += 1
+            expected.add(base, answers(learner, h, [*s[:i], new, *s[i + 1 :]], queries))
+    everything = audit(learner, h, *zip(*s, strict=True), neighbours=1000)
+    assert everything.neighbours == count
+    assert everything.stability == pytest.approx(expected.stability, abs=1e-11)
+    assert everything.privacy_loss == expected.privacy_loss == math.inf
+    assert not everything.exhaustive
+    assert everything.kind == "lower bound"
+    few = audit(learner, h, *zip(*s, strict=True), neighbours=9, seed=4)
+    assert few.neighbours == 9
+    assert 0 < few.stability <= everything.stability + 1e-15
+    assert few.stability == audit(learner, h, *zip(*s, strict=True), neighbours=9, seed=4).stability
+    different = {audit(learner, h, *zip(*s, strict=True), neighbours=9, seed=i).stability for i in range(8)}
+    assert len(different) > 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    s=st.lists(st.tuples(st.sampled_from([-2.0, -0.5, 0.0, 0.25, 7.0]), st.integers(0, 1)), min_size=3, max_size=8),
+    epsilon=st.sampled_from([0.2, 1.0, 3.0]),
+    seed=st.integers(0, 5),
+)
+def test_on_the_line_guarantees_hold(s: list[tuple[float, int]], epsilon: float, seed: int) -> None:
+    learner = learners.build("stable_flip", epsilon=epsilon, alpha=0.1, subset_size=2)
+    got = audit(learner, hypotheses.build("thresholds"), *zip(*s, strict=True), neighbours=30, seed=seed)
+    assert got.stability <= learner.guaranteed_stability(len(s)) + 1e-12
+    assert got.privacy_loss <= learner.guaranteed_privacy_loss(len(s)) + 1e-12
+
+
+def test_fewer_queries_are_a_lower_bound() -> None:
+    h, learner = CLASSES["thresholds"], LEARNERS["stable"]
+    s = [(0, 0), (1, 1), (2, 1)]
+    whole = audit(learner, h, *zip(*s, strict=True))
+    part = audit(learner, h, *zip(*s, strict=True), queries=[2])
+    assert part.kind == "lower bound"
+    assert part.stability <= whole.stability
+    assert audit(learner, h, *zip(*s, strict=True), queries=[2, 0, 1, 1]).exhaustive
+
+
+def test_erm_on_the_line_can_turn_over() -> None:
+    got = audit(learners.build("erm"), hypotheses.build("thresholds"), [0.0, 1.0], [0, 1], neighbours=200)
+    assert got.stability == 1.0
+    assert got.privacy_loss == math.inf
+    assert got.delta(5.0) == 1.0
+
+
+def test_an_audit_by_sampled_subsets_is_an_estimate() -> None:
+    h = CLASSES["table"]
+    learner = LEARNERS["stable_flip"]
+    s = [(0, 0), (1, 1), (1, 0), (2, 1), (2, 0)]
+    exact = audit(learner, h, *zip(*s, strict=True))
+    got = audit(learner, h, *zip(*s, strict=True), method="mc", samples=4000, seed=1)
+    assert got.kind == "estimate"
+    assert not got.exhaustive
+    assert got.stability == pytest.approx(exact.stability, abs=0.03)
+    again = audit(learner, h, *zip(*s, strict=True), method="mc", samples=4000, seed=1)
+    assert again.stability == got.stability
+
+
+def test_malformed_audits_are_refused() -> None:
+    learner, h = LEARNERS["stable"], CLASSES["thresholds"]
+    with pytest.raises(ValueError, match="neighbours = 0"):
+        audit(learner, h, [0, 1], [0, 1], neighbours=0)
+    with pytest.raises(ValueError, match="outside X"):
+        audit(learner, h, [0, 1], [0, 1], queries=[3])
+    with pytest.raises(ValueError, match="infeasible"):
+        audit(learner, h, [0], [1])
+    with pytest.raises(ValueError, match="at least 0"):
+        audit(learner, h, [0, 1], [0, 1]).delta(-0.1)
