@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.audits import audit_sample, points_occupied
+from predcube.tasks.audits import BLOCK, audit_sample, points_occupied
 from predcube.tasks.distributions.base import Distribution, Draw
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy, Workload
@@ -153,6 +153,48 @@ def measure(problem: Problem, trial: int) -> dict[str, float]:
     """All of a trial in this process: the same bits as any fan-out of its workloads."""
     prepared = prepare(problem, trial)
     return prepared.finish(tuple(evaluate(w) for w in prepared.workloads))
+
+
+def operations(problem: Problem) -> Mapping[str, float]:
+    """Elementary operations of one trial by kernel: the mixture's under the name of its method, an audit's under
+    "audit" and the method, the listing of labelings under "growth". For estimates of cost alone."""
+    n, h = problem.n, problem.hypotheses
+    k = points_occupied(h, n)
+    method = method_of(problem)
+    found: dict[str, float] = {}
+    if not ERRORS.isdisjoint(problem.quantities):
+        found[method] = problem.learner.operations(h, method, k=k, n=n)
+    if problem.audited:
+        samples, points, queries = _audit_size(problem)
+        each = problem.learner.operations(h, method, k=points, n=n)
+        found[f"audit {method}"] = samples * (each + 2.0 * queries * points)
+    if "growth" in problem.quantities:
+        found["growth"] = float(k * (h.growth(k) or k**h.vc_dimension + 1))
+    return found
+
+
+def memory(problem: Problem) -> int:
+    """Bytes that one trial takes at its peak, about and rather too many than too few."""
+    n, h = problem.n, problem.hypotheses
+    k = points_occupied(h, n)
+    labelings = h.growth(k) or k**h.vc_dimension + 1
+    if method_of(problem) == "analytic" and "growth" not in problem.quantities:
+        labelings = k
+    taken = 2**20 + 64 * n + 24 * k * min(labelings, 2**20) + 64 * labelings
+    if problem.audited:
+        samples, points, queries = _audit_size(problem)
+        taken += samples * (16 * points + 96 * queries) + 32 * min(BLOCK, samples * labelings)
+    return int(taken)
+
+
+def _audit_size(problem: Problem) -> tuple[int, int, int]:
+    """Of an audit, at most: samples predicted (S and its neighbours), points they share, and queries."""
+    domain = problem.hypotheses.domain
+    if domain is not None:
+        types = 2 * len(domain)
+        return 1 + min(problem.n, types) * (types - 1), len(domain), len(domain)
+    points = problem.n + min(problem.neighbours, 2 * problem.n + 1)
+    return 1 + problem.neighbours, points, 2 * points + 1
 
 
 def blocks(problem: Problem) -> int:

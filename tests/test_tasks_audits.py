@@ -18,7 +18,7 @@ from predcube.tasks.audits import pieces
 from predcube.tasks.hypotheses import HypothesisClass
 from predcube.tasks.learners import Learner
 from predcube.tasks.learners.exponential import Exponential
-from predcube.tasks.learners.losses import mistakes
+from predcube.tasks.mixture.samples import mistakes
 from predcube.tasks.worst import multisets, neighbour_groups, ranks
 
 ROWS = [[0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 0], [1, 0, 1]]
@@ -223,7 +223,7 @@ class WithoutTheFactorN(Exponential):
     def batch(self, hypotheses: HypothesisClass, points: Any, counts: Any, queries: Any, **_: Any) -> NDArray[Any]:
         members = hypotheses.members()
         n = 1 if self.per_record else int(counts[0].sum())
-        scores = -self.sign * self.epsilon / 2 * mistakes(hypotheses.predict(members, points), counts) / n
+        scores = -self.sign * self.epsilon / 2 * mistakes(hypotheses, members, points, counts) / n
         log_weights = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         return log_probabilities(log_weights, hypotheses.predict(members, queries))
 

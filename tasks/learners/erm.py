@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import mixture
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
-from predcube.tasks.learners.losses import mistakes
+from predcube.tasks.mixture.samples import mistakes
 from predcube.tasks.parameters import check
 
 
@@ -63,7 +63,7 @@ class Erm(Learner):
             rows = np.flatnonzero(group == g)
             occupied = points[support]
             candidates = hypotheses.representatives(occupied)
-            lost = mistakes(hypotheses.labelings(occupied), counts[rows][:, support])
+            lost = mistakes(hypotheses, candidates, occupied, counts[rows][:, support])
             first, place = np.unique(lost.argmin(axis=1), return_inverse=True)  # argmin: the first of equals
             said[rows] = hypotheses.predict(candidates[first], queries)[place]
         return np.where(said[:, :, None] == np.arange(2), 0.0, -np.inf)

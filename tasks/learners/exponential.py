@@ -13,7 +13,7 @@ from predcube.tasks import mixture
 from predcube.tasks.answers import log_probabilities
 from predcube.tasks.bounds import exponential_stability
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
-from predcube.tasks.learners.losses import mistakes
+from predcube.tasks.mixture.samples import mistakes
 from predcube.tasks.parameters import check
 
 
@@ -69,7 +69,7 @@ class Exponential(Learner):
         seed: int | None = None,
     ) -> NDArray[np.float64]:
         members = hypotheses.members()
-        lost = mistakes(hypotheses.predict(members, points), counts)
+        lost = mistakes(hypotheses, members, points, counts)
         log_weights = log_softmax(-self.epsilon / 2 * lost, axis=1)
         return log_probabilities(log_weights, hypotheses.predict(members, queries))
 
