@@ -14,7 +14,7 @@ from predcube.tasks.seeds import stream
 
 
 def test_a_stream_never_changes() -> None:
-    """The numbers of every stored cube hang on these. NumPy promises the raw words for good, not what is made of them."""
+    """Every stored cube hangs on these. NumPy promises the raw words for good, not what is made of them."""
     generator = stream(7, "data", {"kind": "threshold", "at": 4.0, "noise": 0.1}, 20, 0)
     assert generator.bit_generator.random_raw(2).tolist() == [8457784415456996009, 7031971530991134773]
 

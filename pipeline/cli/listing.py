@@ -42,7 +42,7 @@ def describe(kinds: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "kind": kind,
-            "description": " ".join((cls.__doc__ or "").split("\n\n")[0].split()),
+            "description": " ".join((cls.__doc__ or "").split("\n\n")[0].replace("`", "").split()),
             "source": cls.source,
             "parameters": [
                 {"name": f.name, "value": f.wanted, "required": f.required, "default": f.default}
