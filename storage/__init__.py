@@ -15,9 +15,10 @@ from predcube.storage.cube import (
     write_tile,
 )
 from predcube.storage.digests import digest
+from predcube.storage.exporting import export
 from predcube.storage.extension import extend, recover
 from predcube.storage.failures import ExpressionError, StoreError, TableError
-from predcube.storage.ledger import TileError, TileStates, first_errors, tile_states
+from predcube.storage.ledger import TileError, TileStates, errors, first_errors, tile_states
 from predcube.storage.receipts import Receipt
 from predcube.storage.schema import (
     DONE,
@@ -50,7 +51,9 @@ __all__ = [
     "Variable",
     "create",
     "digest",
+    "errors",
     "exists",
+    "export",
     "extend",
     "first_errors",
     "generation",

@@ -95,8 +95,9 @@ def evaluate(expression: str, table: pa.Table) -> "pa.ChunkedArray[Any]":
     """The value of ``expression`` at every row of ``table``, in order.
 
     Integers are BIGINT, floats and decimals DOUBLE, NaN is NULL (SQL puts it above every number); decimals in the
-    result become floats, and NaN there is NULL again. Column names are taken without regard to case. Raises ExpressionError where the text is
-    not a per-row expression, names a column that is not there, or fails on the data.
+    result become floats, and NaN there is NULL again. Column names are taken without regard to case. Raises
+    ExpressionError where the text is not a per-row expression, names a column that is not there, or fails on the
+    data.
     """
     text, used = _parse(expression)
     used = tuple({name.casefold(): name for name in used}.values())  # SQL's own view of which names are one

@@ -85,7 +85,8 @@ def recover(url: str) -> bool:
 def _grown(url: str, axis: Axis, new: NDArray[Any]) -> Axis:
     if new.ndim != 1 or new.dtype.kind != axis.values.dtype.kind:
         raise StoreError(
-            f"store {url!r}: axis {axis.name!r} holds {axis.values.dtype.name}; {new.tolist()!r} cannot be appended to it"
+            f"store {url!r}: axis {axis.name!r} holds {axis.values.dtype.name}; "
+            f"{new.tolist()!r} cannot be appended to it"
         )
     if len(new) % axis.chunk:
         below, above = len(new) - len(new) % axis.chunk, len(new) + axis.chunk - len(new) % axis.chunk
@@ -135,5 +136,5 @@ def _dimensions(document: bytes) -> list[str]:
 def _is_tail(schema: CubeSchema, name: str, new: NDArray[Any]) -> bool:
     for axis in schema.axes:
         if axis.name == name:
-            return axis.values[len(axis.values) - len(new) :].tolist() == np.asarray(new).tolist()
+            return bool(axis.values.tolist()[-len(new) :] == np.asarray(new).tolist())
     return False

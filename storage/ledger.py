@@ -76,17 +76,22 @@ def tile_states(url: str, check: Check = "receipts") -> TileStates:
     )
 
 
-def first_errors(url: str) -> tuple[TileError, ...]:
-    """Every distinct error in the ledger with the first tile that has it, the most frequent first."""
+def errors(url: str) -> dict[TileKey, str]:
+    """The error of every tile that has one, in row-major order."""
     schema = read_schema(url)
     store = place.open_store(url, read_only=True)
     with place.refusals(url):
-        found: dict[str, list[TileKey]] = {}
-        for key, text in _texts(store, "ledger/error", sorted(_listed(store, "ledger/error", schema))):
-            if text:
-                found.setdefault(text, []).append(key)
-    errors = [TileError(message=text, key=keys[0], count=len(keys)) for text, keys in found.items()]
-    return tuple(sorted(errors, key=lambda e: (-e.count, e.key)))
+        listed = sorted(_listed(store, "ledger/error", schema))
+        return {key: text for key, text in _texts(store, "ledger/error", listed) if text}
+
+
+def first_errors(url: str) -> tuple[TileError, ...]:
+    """Every distinct error in the ledger with the first tile that has it, the most frequent first."""
+    found: dict[str, list[TileKey]] = {}
+    for key, text in errors(url).items():
+        found.setdefault(text, []).append(key)
+    counted = [TileError(message=text, key=keys[0], count=len(keys)) for text, keys in found.items()]
+    return tuple(sorted(counted, key=lambda e: (-e.count, e.key)))
 
 
 def _listed(store: Store, array: str, schema: CubeSchema) -> set[TileKey]:
