@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import nnls
 
-from predcube.tasks.trials import Problem, prepare
+from predcube.tasks.trials import Problem, measure, method_of, prepare
 
 FIXED = 3e-4  # seconds of a trial besides its kernels, where nothing was measured
 SPEED = 3e-9  # seconds of an elementary operation, where nothing was measured
@@ -29,7 +29,11 @@ class Costs:
 
     def seconds(self, operations: Mapping[str, float]) -> float:
         """Core-seconds of one trial with these operations."""
-        return self.fixed + sum(count * self.speeds.get(kernel, SPEED) for kernel, count in operations.items())
+        return self.fixed + self.work(operations)
+
+    def work(self, operations: Mapping[str, float]) -> float:
+        """The same without the fixed part."""
+        return sum(count * self.speeds.get(kernel, SPEED) for kernel, count in operations.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,22 +104,17 @@ def _chosen(
 
 
 def _run(problem: Problem, operations: Mapping[str, float], clock: Callable[[], float]) -> Run | None:
-    """Time one trial, or one block where a trial is long; None where it fails (the run will say so)."""
+    """Time one trial, or one block of a long one; None where neither can be done here (the run will say why)."""
     try:
-        if Costs().seconds(operations) > 2 * SHORT:
-            work = max(prepare(problem, 0).workloads, key=lambda w: w.cost, default=None)
-            if work is None:
-                return None
-            # The kernel of a long problem is the one with most operations: its blocks are what takes long.
-            kernel = max(operations, key=lambda k: operations[k])
-            if work.cost * SPEED > 20 * SHORT:
-                return None
-            return Run(operations={kernel: work.cost}, trial=False, seconds=_timed(lambda: work.partial(0), clock))
-        from predcube.tasks.trials import measure
-
-        return Run(operations=operations, trial=True, seconds=_timed(lambda: measure(problem, 0), clock))
+        if Costs().seconds(operations) <= 2 * SHORT:
+            return Run(operations=operations, trial=True, seconds=_timed(lambda: measure(problem, 0), clock))
+        work = max(prepare(problem, 0).workloads, key=lambda w: w.cost, default=None)
+        if work is None or work.cost * SPEED > 10 * SHORT:
+            return None
+        block = _timed(lambda: work.partial(0), clock)
+        return Run(operations={method_of(problem): work.cost}, trial=False, seconds=block)
     except Exception:
-        # A cell that cannot be measured here is recorded as failed by the run; its cost stays at the priors.
+        # A cell that fails here is recorded as failed by the run itself; its cost stays at the priors.
         return None
 
 

@@ -23,9 +23,10 @@ from predcube.pipeline.grid import Grid
 from predcube.pipeline.shaping import blueprint, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.storage.schema import CubeSchema, TileKey
-from predcube.tasks.trials import blocks, infeasible, memory, method_of, operations
+from predcube.tasks.trials import Problem, blocks, infeasible, memory, method_of, operations
 
 LEAF_SECONDS = 5.0  # of a piece of a tile that is fanned out, about
+COUNTED = 1.0  # seconds of a trial's workloads above which their blocks are counted
 LONG_SECONDS = 30.0  # a tile above this is fanned out where its cells have blocks
 IDLE_SECONDS = 4.0  # the same where there are fewer tiles than workers
 
@@ -37,8 +38,9 @@ class Estimate:
     method: str  # analytic | laplace | support | enumerate | mc | exact; "" where infeasible
     infeasible: str | None
     seconds: float  # core-seconds of one trial, 0 where infeasible
+    shared: float  # how many of them are the blocks', which can be fanned out
     memory: int  # bytes, peak of one worker beyond the interpreter
-    blocks: int  # blocks of one trial's workloads, all together
+    blocks: int  # blocks of one trial's workloads; 1, uncounted, where those are short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,19 +88,16 @@ class Plan:
         if self.tile_seconds[key] <= self.threshold:
             return None
         cells = [self.estimate(i) for i in self.tile_cells(key)]
-        longest = max((e for e in cells if e.blocks > 1), key=lambda e: e.seconds, default=None)
-        return None if longest is None else leaf_level(longest)
+        longest = max((e for e in cells if e.blocks > 1), key=lambda e: e.shared / e.blocks, default=None)
+        if longest is None or len(self.tile_trials(key)) * sum(e.shared for e in cells) <= self.threshold:
+            return None
+        per_block = max(longest.shared / longest.blocks, 1e-9)
+        return max(0, math.floor(math.log2(max(LEAF_SECONDS / per_block, 1.0))))
 
     @property
     def threshold(self) -> float:
         """Seconds above which a tile is fanned out."""
         return LONG_SECONDS if self.tiles >= self.workers else IDLE_SECONDS
-
-
-def leaf_level(estimate: Estimate) -> int:
-    """The height at which a subtree takes about ``LEAF_SECONDS``."""
-    per_block = max(estimate.seconds / max(estimate.blocks, 1), 1e-9)
-    return max(0, math.floor(math.log2(max(LEAF_SECONDS / per_block, 1.0))))
 
 
 def plan(
@@ -154,14 +153,25 @@ def _estimates(grid: Grid, rows: NDArray[np.int64], costs: Costs | None) -> tupl
     if costs is None:
         costs = calibrate([(p, c) for p, c, r in zip(problems, counts, reasons, strict=True) if r is None])
     return tuple(
-        Estimate(
-            method=method_of(p) if r is None else "",
-            infeasible=r,
-            seconds=costs.seconds(c) if r is None else 0.0,
-            memory=int(memory(p)) if r is None else 0,
-            blocks=blocks(p) if r is None else 0,
-        )
+        _estimate(p, c, costs)
+        if r is None
+        else Estimate(method="", infeasible=r, seconds=0, shared=0, memory=0, blocks=0)
         for p, c, r in zip(problems, counts, reasons, strict=True)
+    )
+
+
+def _estimate(problem: Problem, counts: Mapping[str, float], costs: Costs) -> Estimate:
+    """Of a feasible problem with these operations."""
+    method = method_of(problem)
+    shared = costs.work({method: counts.get(method, 0.0)})
+    return Estimate(
+        method=method,
+        infeasible=None,
+        seconds=costs.seconds(counts),
+        shared=shared,
+        memory=memory(problem),
+        # Counting blocks draws a sample, which is worth it only where a trial is long enough to be cut.
+        blocks=blocks(problem) if shared > COUNTED else 1,
     )
 
 

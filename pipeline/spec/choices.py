@@ -22,6 +22,7 @@ class Choices:
     """What has been found so far; ``section`` is called for each role, then ``axis`` for each entry."""
 
     mistakes: Mistakes
+    directory: str
     notes: list[str] = field(default_factory=list)
     bases: dict[str, Section] = field(default_factory=dict)  # role → the section of the whole sweep
     sections: dict[str, tuple[Section, ...]] = field(default_factory=dict)  # role → those of its section axis
@@ -53,7 +54,7 @@ class Choices:
             elif table.get("kind") == "table" and self.dotted[role]:
                 self._table_axis(name, table)
             else:
-                section = parse_section(role, table, name, self.mistakes, elsewhere=frozenset(self.dotted[role]))
+                section = self._parse(role, table, name)
                 if section is not None:
                     self.bases[role] = {k: v for k, v in section.items() if k not in self.dotted[role]}
         elif of_kind:
@@ -84,7 +85,7 @@ class Choices:
             rest = {k: v for k, v in table.items() if k != key}
             if entry.path == "table":
                 rest = {"kind": "table", **rest}
-            section = parse_section(role, rest, place, self.mistakes, elsewhere=frozenset(self.dotted[role]))
+            section = self._parse(role, rest, place)
             if section is None:
                 continue
             for parameter in self.dotted[role].keys() & rest.keys():
@@ -125,7 +126,7 @@ class Choices:
         sections = []
         for kind in written:
             table = {"kind": kind, **{p: v for p, v in base.items() if p in declared(known[kind])}}
-            section = parse_section(role, table, role, self.mistakes, elsewhere=frozenset(self.dotted[role]))
+            section = self._parse(role, table, role)
             sections.append({k: v for k, v in (section or {}).items() if k not in self.dotted[role]})
         if len(self.mistakes.found) == wrong:
             self._choose(role, entry.path, tuple(written), tuple(sections))
@@ -150,7 +151,7 @@ class Choices:
         for i, value in enumerate(entry.written):
             table = {**base, parameter: value}
             found = Mistakes()
-            section = parse_section("distribution", table, name, found)
+            section = parse_section("distribution", table, name, found, directory=self.directory)
             for m in found.found:
                 self.mistakes.add(m.path.replace(f"{name}.{parameter}", f"{entry.place}[{i}]"), m.message)
             label = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -160,6 +161,11 @@ class Choices:
             labels.append(label)
         if len(self.mistakes.found) == wrong:
             self._choose("distribution", entry.path, tuple(labels), tuple(sections))
+
+    def _parse(self, role: str, table: Mapping[str, Any], place: str) -> dict[str, Any] | None:
+        """A section as the whole sweep has it; the parameters that have an axis may be missing."""
+        elsewhere = frozenset(self.dotted[role])
+        return parse_section(role, table, place, self.mistakes, directory=self.directory, elsewhere=elsewhere)
 
     def _choose(self, role: str, path: str, labels: tuple[Value, ...], sections: tuple[Section, ...]) -> None:
         axis = SweepAxis(name=path, path=path, values=labels, dtype="str", sections=sections)

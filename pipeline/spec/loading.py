@@ -11,7 +11,6 @@ from typing import Any
 
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.quantities import QUANTITIES
-from predcube.pipeline.spec import feasibility
 from predcube.pipeline.spec.axes import Entry, flatten, name_axes
 from predcube.pipeline.spec.choices import Choices
 from predcube.pipeline.spec.fields import check_table
@@ -80,7 +79,7 @@ class _Loader:
         targets = self._targets(measure.get("targets", {}), quantities)
 
         entries = self._entries(file.get("sweep", {}))
-        choices = Choices(mistakes=self.mistakes)
+        choices = Choices(mistakes=self.mistakes, directory=self.source.directory)
         for role in ROLES:
             choices.section(role, file, [e for e in entries if e.role == role])
         for entry in entries:
@@ -124,6 +123,9 @@ class _Loader:
         read_in = with_digests(sweep, self.mistakes, notes)
         if self.mistakes.found:
             return None
+        # Here and not above: it builds on the cells that this package describes.
+        from predcube.pipeline.spec import feasibility
+
         feasibility.check(read_in, self.mistakes)
         return replace(read_in, notes=tuple(notes))
 

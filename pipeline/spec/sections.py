@@ -11,6 +11,7 @@ from predcube.pipeline.spec.fields import Declared, check_table, declared
 from predcube.pipeline.spec.mistakes import Mistakes, noun, show, unknown
 from predcube.pipeline.spec.models import SWEPT_OPTIONS, Measure, Rows
 from predcube.pipeline.spec.sweep import Section
+from predcube.pipeline.spec.tables import BadTable, read_class
 from predcube.tasks import distributions, hypotheses, learners
 
 ROLES = ("hypotheses", "distribution", "learner")
@@ -37,9 +38,16 @@ def takes(role: str, kind: str) -> Mapping[str, Declared]:
 
 
 def parse_section(
-    role: str, table: Mapping[str, Any], path: str, mistakes: Mistakes, *, elsewhere: frozenset[str] = frozenset()
+    role: str,
+    table: Mapping[str, Any],
+    path: str,
+    mistakes: Mistakes,
+    *,
+    directory: str,
+    elsewhere: frozenset[str] = frozenset(),
 ) -> dict[str, Any] | None:
-    """The canonical section, or None where its kind is not known. Parameters in ``elsewhere`` come from an axis."""
+    """The canonical section, or None where its kind is not known. Parameters in ``elsewhere`` come from an axis; files
+    are looked for in ``directory``."""
     known = kinds(role)
     if "kind" not in table:
         mistakes.add(f"{path}.kind", f"missing; give one of {', '.join(known)}")
@@ -52,6 +60,10 @@ def parse_section(
         mistakes.add(f"{path}.kind", unknown(kind, known, f"kind of {role}"))
         return None
     rest = {k: v for k, v in table.items() if k != "kind"}
+    if role == "hypotheses" and kind == "table" and "path" in rest:
+        rest["matrix"] = _class_file(rest.pop("path"), "matrix" in rest, path, directory, mistakes)
+        if rest["matrix"] is None:
+            return None
     parameters = check_table(
         rest,
         known[kind],
@@ -61,6 +73,20 @@ def parse_section(
         elsewhere=elsewhere & declared(known[kind]).keys(),
     )
     return {"kind": kind, **parameters}
+
+
+def _class_file(file: Any, doubled: bool, path: str, directory: str, mistakes: Mistakes) -> Any:
+    """The matrix in a file that [hypotheses] names, or None."""
+    if doubled:
+        mistakes.add(f"{path}.path", "matrix and path both give the class; keep one")
+    elif not isinstance(file, str):
+        mistakes.add(f"{path}.path", f"{show(file)} is {noun(file)}; give the path of a file of 0 and 1")
+    else:
+        try:
+            return read_class(file, directory)
+        except BadTable as e:
+            mistakes.add(f"{path}.path", str(e))
+    return None
 
 
 def label_key(role: str, table: Mapping[str, Any], path: str) -> str:

@@ -7,17 +7,17 @@ left out and counted. The digest is one of the rows themselves, so it does not d
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from predcube.pipeline.spec.mistakes import Mistakes, show, unknown
+from predcube.pipeline.spec.mistakes import Mistakes, show
 from predcube.pipeline.spec.sweep import Section, Sweep
 from predcube.storage.expressions import evaluate
 from predcube.storage.failures import StoreError
+from predcube.storage.tables import numbers, read_matrix, read_table
 from predcube.tasks.distributions import Table
 
 SHOWN = 6  # values of a label column that a message lists
@@ -48,8 +48,6 @@ class TableRows:
 def read_rows(section: Section, directory: str) -> TableRows:
     """The rows of a table section. ``BadTable`` says what is wrong; where the section has a digest, also that the rows
     are no longer those it was taken of."""
-    from predcube.storage.tables import read_table
-
     path = Path(directory, section["path"])
     try:
         table = read_table(str(path))
@@ -68,6 +66,14 @@ def read_rows(section: Section, directory: str) -> TableRows:
     return TableRows(
         x=x[:, 0] if len(features) == 1 else x, y=y, digest=digest.hexdigest(), dropped=int(len(kept) - kept.sum())
     )
+
+
+def read_class(path: str, directory: str) -> list[list[int]]:
+    """The matrix of a finite class given as a file; ``BadTable`` says what is wrong."""
+    try:
+        return [[int(v) for v in row] for row in read_matrix(str(Path(directory, path)))]
+    except StoreError as e:
+        raise BadTable("path", str(e)) from None
 
 
 def with_digests(sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:
@@ -104,22 +110,12 @@ def _digest(section: Section, directory: str, place: str, mistakes: Mistakes, no
 
 
 def _feature(table: pa.Table, name: str, place: int) -> NDArray[np.float64]:
-    column = _column(table, name, f"features[{place}]")
-    if not (
-        pa.types.is_integer(column.type)
-        or pa.types.is_floating(column.type)
-        or pa.types.is_boolean(column.type)
-        or pa.types.is_decimal(column.type)
-    ):
-        raise BadTable(f"features[{place}]", f'column "{name}" is {column.type}, not numbers; give a numeric column')
-    values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    key = f"features[{place}]"
+    try:
+        values = numbers(table, name, key)
+    except StoreError as e:
+        raise BadTable(key, str(e).removeprefix(f"{key}: ")) from None
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def _column(table: pa.Table, name: str, key: str) -> Any:
-    if name not in table.column_names:
-        raise BadTable(key, unknown(name, table.column_names, "column"))
-    return table.column(name)
 
 
 def _labels(table: pa.Table, label: str) -> NDArray[np.float64]:
