@@ -44,7 +44,7 @@ def export(url: str, file: str | Path, surfaces: xarray.Dataset | None = None) -
     _check_target(url, path)
     tree = open_cube(url)
     schema = read_schema(url)
-    reduced = tree["surfaces"].to_dataset(inherit=False) if "surfaces" in tree.children else surfaces
+    reduced = tree.children["surfaces"].to_dataset(inherit=False) if "surfaces" in tree.children else surfaces
     if reduced is None:
         raise StoreError(f"store {url!r} has no surfaces yet; run its sweep to the end, which reduces them")
     with ExitStack() as undo:
@@ -52,7 +52,7 @@ def export(url: str, file: str | Path, surfaces: xarray.Dataset | None = None) -
             written = (
                 _netcdf(tree, reduced, path, undo)
                 if path.suffix.lower() == ".nc"
-                else _tabular(url, tree["trials"].to_dataset(inherit=False), reduced, schema, path, undo)
+                else _tabular(url, tree.children["trials"].to_dataset(inherit=False), reduced, schema, path, undo)
             )
             # All or nothing, as nearly as a file system allows: names change only once every file is whole.
             for partial, final in written:
@@ -85,16 +85,17 @@ def _netcdf(tree: xarray.DataTree, reduced: xarray.Dataset, path: Path, undo: Ex
     clean = {f"/{name}": _for_netcdf(data) for name, data in sorted(groups.items())}
     whole = xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=_netcdf_attributes(tree.attrs)), **clean})
     encoding = {
-        group: {
-            str(name): {"_FillValue": None}
-            | ({"zlib": True, "complevel": 4} if v.dtype.kind in "fiu" and v.ndim else {})
-            for name, v in data.variables.items()
-        }
+        group: {str(name): _encoding(variable) for name, variable in data.variables.items()}
         for group, data in clean.items()
     }
     partial = _partial(path, undo)
     whole.to_netcdf(partial, engine="h5netcdf", format="NETCDF4", encoding=encoding)
     return [(partial, path)]
+
+
+def _encoding(variable: xarray.Variable) -> dict[str, Any]:
+    compressed = {"zlib": True, "complevel": 4} if variable.dtype.kind in "fiu" and variable.ndim else {}
+    return {"_FillValue": None, **compressed}
 
 
 def _for_netcdf(data: xarray.Dataset) -> xarray.Dataset:
@@ -120,9 +121,8 @@ def _tabular(
     extra = [axis.name for axis in schema.extra]
     order = [axis.name for axis in schema.axes]
     parts = [(own, _of(reduced, own, extra), own) for own in _families(reduced, extra)]
-    parts += [
-        ("_".join(filter(None, ("trials", own))), _of(trials, own, extra), own) for own in _families(trials, extra)
-    ]
+    trial_parts = [(own, _of(trials, own, extra)) for own in _families(trials, extra)]
+    parts += [(f"trials_{own}" if own else "trials", data, own) for own, data in trial_parts]
     for name, data, own in parts:
         final = path.with_name(f"{path.stem}.{name}{path.suffix}") if name else path
         dims = [d for d in (*order, own) if d in data.dims] + sorted(set(map(str, data.dims)) - {*order, own})
@@ -141,9 +141,8 @@ def _families(data: xarray.Dataset, extra: Sequence[str]) -> list[str]:
 
 
 def _of(data: xarray.Dataset, own: str, extra: Sequence[str]) -> xarray.Dataset:
-    names = [
-        str(n) for n, v in data.data_vars.items() if {d for d in v.dims if d in extra} == ({own} if own else set())
-    ]
+    wanted = {own} - {""}
+    names = [str(n) for n, v in data.data_vars.items() if {d for d in v.dims if d in extra} == wanted]
     return data[sorted(names)]
 
 
@@ -174,7 +173,10 @@ def _slab(data: xarray.Dataset, dims: Sequence[str]) -> pa.Table:
 def _arrow(values: NDArray[Any]) -> "pa.Array[Any]":
     if values.dtype.kind == "f":
         return pa.array(values, mask=np.isnan(values))
-    return pa.array(values.tolist(), pa.string()) if values.dtype.kind in "UOT" else pa.array(values)
+    if values.dtype.kind in "UOT":
+        return pa.array(values.tolist(), pa.string())
+    column: pa.Array[Any] = pa.array(values)
+    return column
 
 
 def _field_metadata(data: xarray.Dataset, name: str) -> dict[str, str]:

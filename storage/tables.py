@@ -158,7 +158,7 @@ def _parse_csv(
         source,
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=csv.ConvertOptions(
-            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=quoted_null
+            column_types=dict(types or {}), strings_can_be_null=True, quoted_strings_can_be_null=quoted_null
         ),
     )
 
