@@ -34,4 +34,4 @@ def test_a_parameter_shows_its_type_its_limits_and_whether_it_must_be_given() ->
     assert noise == {"name": "noise", "value": "a number ≥ 0 and ≤ 0.5", "required": False, "default": 0.0}
     printed = CliRunner(env={"COLUMNS": "1000"}).invoke(app, ["distributions"]).stdout
     assert "noise: a number ≥ 0 and ≤ 0.5 (default 0.0)" in printed
-    assert "[0, 1]^features" in printed  # brackets are text, not style
+    assert "[0, 1] where X is the line" in printed  # brackets are text, not style
