@@ -4,7 +4,7 @@ Always true: what a job computes is a function of its payload alone, so a serial
 same bits. Nothing here knows what a job means.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,8 +54,9 @@ class Fanout(Protocol):
 
     @property
     def workers(self) -> int: ...
-    def run(self, program: Program, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """Yields outcomes as jobs end. Jobs are taken from the iterable in waves, never all at once."""
+    def run(self, program: Program, jobs: Iterable[Job]) -> Generator[Outcome]:
+        """Yields outcomes as jobs end. Jobs are taken from the iterable in waves, never all at once. Closing the
+        generator gives up what is in flight."""
         ...
 
     def __enter__(self) -> "Fanout": ...

@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
@@ -107,7 +107,7 @@ class LocalFanout:
         self._client = None
         self._stack.__exit__(*exception)
 
-    def run(self, program: Program, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def run(self, program: Program, jobs: Iterable[Job]) -> Generator[Outcome]:
         if self._client is None:
             raise RuntimeError("enter the fan-out first: with connect(…) as fanout")
         return waves.run(self._client, program, jobs, workers=self._workers)

@@ -1,6 +1,6 @@
 """Jobs in this process, one after another: the twin of every distributed back-end, with the same bits."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self
@@ -30,7 +30,7 @@ class SerialFanout:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def run(self, program: Program, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def run(self, program: Program, jobs: Iterable[Job]) -> Generator[Outcome]:
         for job in jobs:
             roots: list[Any] = []
             done = 0

@@ -4,7 +4,7 @@ Always true: a job's tree is the one the serial twin builds, so its bits are too
 its own job and no other: the tasks that were waiting on the same workers are tried again, each alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -140,7 +140,7 @@ def _value(future: Future) -> tuple[Any, bool]:
         return Failure(error=describe(e), traceback=describe(e)), False
 
 
-def run(client: Client, program: Program, jobs: Iterable[Job], *, workers: int) -> Iterator[Outcome]:
+def run(client: Client, program: Program, jobs: Iterable[Job], *, workers: int) -> Generator[Outcome]:
     """Run jobs on a client with ``workers`` one-thread workers, in waves.
 
     Closing the generator cancels what is in flight.

@@ -1,0 +1,317 @@
+"""What a worker runs: in goes the place of a store and a tile's key, out comes the tile, written, and its receipt.
+
+A tile is whole (``compute_tile``) or fanned out: each of its large computations is cut into subtrees of the fixed tree
+(``compute_leaf``), which are joined two by two (``join``) and end in the tile (``finish_tile``). Always true: either
+way the bits are the same; what is wrong with one trial of one cell is recorded at its place, and the rest goes on.
+
+A worker takes the sweep from the store itself, so what travels is a key and some integers, and two workers cannot work
+on different sweeps.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from predcube.cluster import Program, describe
+from predcube.pipeline.building import build_problem
+from predcube.pipeline.spec.canonical import from_resolved
+from predcube.pipeline.spec.sweep import Sweep, word
+from predcube.storage import (
+    DONE,
+    FAILED,
+    INFEASIBLE,
+    CubeSchema,
+    Receipt,
+    TileKey,
+    read_attributes,
+    read_schema,
+    worst,
+    write_tile,
+)
+from predcube.tasks import trials
+from predcube.tasks.mixture.base import evaluate, subtree
+
+type Place = tuple[tuple[int, ...], int]
+"""One trial of one cell: the cell's index in the grid, the trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a sweep's cube is. ``generation``: its shape when the run began. ``directory``: what relative paths of the
+    spec start from."""
+
+    url: str
+    generation: str
+    directory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """The payload of a tile. ``groups``: the place and the number in its trial of each workload that was fanned out,
+    in the order of the job's groups of leaves."""
+
+    key: TileKey
+    attempt: int = 1
+    groups: tuple[tuple[Place, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """The payload of node ``index`` at height ``level`` of one workload's tree."""
+
+    place: Place
+    workload: int
+    level: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A partial result of a workload with what it took, or the one-line ``error`` that it ended in."""
+
+    value: Any
+    error: str | None
+    cpu: float
+    wall: float
+
+
+class Clock:
+    """CPU and wall seconds of the science. The thread's time, not the process's: a worker's process also talks to
+    the scheduler, which is overhead."""
+
+    def __init__(self) -> None:
+        self._cpu, self._wall = time.thread_time(), time.perf_counter()
+
+    def read(self) -> tuple[float, float]:
+        return time.thread_time() - self._cpu, time.perf_counter() - self._wall
+
+
+def program(site: Site) -> Program:
+    """The functions of a run over the cube at ``site``."""
+    return Program(leaf=partial(compute_leaf, site), combine=join, finish=partial(finish_tile, site))
+
+
+def compute_leaf(site: Site, leaf: Leaf) -> Part:
+    """One subtree of one workload."""
+    clock = Clock()
+    value, error = None, None
+    try:
+        value = subtree(_prepared(site, leaf.place).workloads[leaf.workload], leaf.level, leaf.index)
+    except Exception as e:
+        error = describe(e)
+    cpu, wall = clock.read()
+    return Part(value=value, error=error, cpu=cpu, wall=wall)
+
+
+def join(left: Part, right: Part) -> Part:
+    """Two neighbours of a tree as one."""
+    clock = Clock()
+    error = left.error or right.error
+    value = None
+    if error is None:
+        try:
+            value = left.value.add(right.value)
+        except Exception as e:
+            error = describe(e)
+    cpu, wall = clock.read()
+    return Part(value=value, error=error, cpu=left.cpu + right.cpu + cpu, wall=left.wall + right.wall + wall)
+
+
+def finish_tile(site: Site, tile: Tile, roots: tuple[Part, ...]) -> Receipt:
+    """Everything of a tile that its leaves have not computed; writes it.
+
+    StoreError where it cannot be written, or the store's labels are not the sweep's.
+    """
+    sweep, schema = opened(site)
+    clock = Clock()
+    blank = _Blank(schema, tile.key)
+    errors: list[str] = []
+    fanned: dict[Place, dict[int, Part]] = {}
+    for (place, workload), part in zip(tile.groups, roots, strict=True):
+        fanned.setdefault(place, {})[workload] = part
+    for place in places(schema, tile.key):
+        cell = _cell(site, place[0])
+        if cell.infeasible is not None:
+            blank.mark(place, INFEASIBLE)
+            continue
+        try:
+            if cell.problem is None:
+                raise ValueError(cell.broken)
+            wrong = blank.put(place, _measure(site, place, cell.problem, fanned.get(place, {})))
+        except Exception as e:
+            blank.mark(place, FAILED)
+            wrong = [describe(e)]
+        errors += [_at(sweep, place, text) for text in wrong]
+    arrays, failed = blank.finished()
+    cpu, wall = clock.read()
+    receipt = Receipt(
+        cpu_seconds=round(cpu + sum(p.cpu for p in roots), 6),
+        wall_seconds=round(wall + sum(p.wall for p in roots), 6),
+        worker=f"{socket.gethostname()}:{os.getpid()}",
+        attempt=tile.attempt,
+        failed=failed,
+    )
+    return _write(site, tile.key, arrays, receipt, errors[0] if errors else None)
+
+
+def give_up(site: Site, tile: Tile, error: str) -> Receipt:
+    """Writes a tile that could not be computed as a whole: every trial that is feasible failed, for one reason."""
+    sweep, schema = opened(site)
+    blank = _Blank(schema, tile.key)
+    lost = None
+    for place in places(schema, tile.key):
+        if _cell(site, place[0]).infeasible is not None:
+            blank.mark(place, INFEASIBLE)
+        else:
+            blank.mark(place, FAILED)
+            lost = lost or place
+    arrays, failed = blank.finished()
+    receipt = Receipt(cpu_seconds=0.0, wall_seconds=0.0, worker="none", attempt=tile.attempt, failed=failed)
+    return _write(site, tile.key, arrays, receipt, None if lost is None else _at(sweep, lost, error))
+
+
+def prepare_worker() -> None:
+    """Readies a worker process before its first tile."""
+    # One tile at a time writes a few small chunks: more threads would only wait for the one core.
+    zarr.config.set({"threading.max_workers": 1})
+
+
+def workload_blocks(site: Site, place: Place) -> tuple[int, ...]:
+    """Into how many blocks each workload of one trial is cut; () where it cannot be laid out."""
+    try:
+        return tuple(w.blocks for w in _prepared(site, place).workloads)
+    except Exception:  # the worker that meets it records it
+        return ()
+
+
+def places(schema: CubeSchema, key: TileKey) -> Iterator[Place]:
+    """The cells and trials of a tile, cells row-major, trials fastest."""
+    *cells, trial = (range(s.start, s.stop) for s in schema.region(key))
+    return ((cell, t) for cell in product(*cells) for t in trial)
+
+
+@lru_cache(maxsize=4)
+def opened(site: Site) -> tuple[Sweep, CubeSchema]:
+    """The sweep and the schema that a store holds."""
+    return from_resolved(read_attributes(site.url)["resolved"], directory=site.directory), read_schema(site.url)
+
+
+def _measure(site: Site, place: Place, problem: trials.Problem, parts: dict[int, Part]) -> Mapping[str, float]:
+    """One trial of one cell, with the workloads in ``parts`` already computed."""
+    prepared = _prepared(site, place) if parts else trials.prepare(problem, place[1])
+    mixtures = []
+    for number, workload in enumerate(prepared.workloads):
+        part = parts.get(number)
+        if part is None:
+            mixtures.append(evaluate(workload))
+        elif part.error is not None:
+            raise ValueError(part.error)
+        else:
+            mixtures.append(workload.finish(part.value))
+    return prepared.finish(tuple(mixtures))
+
+
+@lru_cache(maxsize=8)
+def _prepared(site: Site, place: Place) -> trials.Prepared:
+    """A trial that several leaves share."""
+    cell = _cell(site, place[0])
+    if cell.problem is None or cell.infeasible is not None:
+        raise ValueError(cell.broken or cell.infeasible)
+    problem = cell.problem
+    return trials.prepare(problem, place[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cell:
+    """A built cell; ``infeasible`` says why nothing can be computed, ``broken`` why it could not be built."""
+
+    problem: trials.Problem | None = None
+    infeasible: str | None = None
+    broken: str | None = None
+
+
+@lru_cache(maxsize=1024)
+def _cell(site: Site, index: tuple[int, ...]) -> _Cell:
+    sweep, _ = opened(site)
+    try:
+        problem = build_problem(sweep.cell(index), sweep)
+        return _Cell(problem=problem, infeasible=trials.infeasible(problem))
+    except Exception as e:
+        return _Cell(broken=describe(e))
+
+
+def _at(sweep: Sweep, place: Place, error: str) -> str:
+    return f"{_cell_name(sweep, place[0])}, trial {place[1]}: {error}"
+
+
+def _cell_name(sweep: Sweep, index: tuple[int, ...]) -> str:
+    """The cell's key in words."""
+    values = (f"{a.name}={word(a.values[i])}" for a, i in zip(sweep.axes, index, strict=True))
+    return f"cell ({', '.join(values)})"
+
+
+def _write(site: Site, key: TileKey, arrays: dict[str, NDArray[Any]], receipt: Receipt, error: str | None) -> Receipt:
+    """The labels come from the sweep, and not from the cube that they are checked against."""
+    sweep, schema = opened(site)
+    coordinates = {a.name: a.coordinate() for a in sweep.axes} | {"trial": np.arange(sweep.trials, dtype=np.int64)}
+    labels = {a.name: coordinates[a.name][s] for a, s in zip(schema.axes, schema.region(key), strict=True)}
+    return write_tile(
+        site.url,
+        key,
+        coordinates=labels,
+        arrays=arrays,
+        receipt=receipt,
+        error=error,
+        generation=site.generation,
+    )
+
+
+class _Blank:
+    """The arrays of one tile while they are filled. Nothing is done until it is put."""
+
+    def __init__(self, schema: CubeSchema, key: TileKey) -> None:
+        self._offset = tuple(s.start for s in schema.region(key))
+        self.arrays: dict[str, NDArray[Any]] = {
+            v.name: np.full(schema.shape(v), np.nan if v.dtype == "float64" else 0, dtype=v.dtype)
+            for v in schema.variables
+        }
+        self._quantities = [name for name in self.arrays if f"{name}_status" in self.arrays]
+        self._codes = [v.name for v in schema.variables if v.dtype == "uint8" and not v.name.endswith("status")]
+
+    def put(self, place: Place, measured: Mapping[str, float]) -> list[str]:
+        """What one trial measured. Returns what is wrong with it: a value that is no number is no value."""
+        at = self._at(place)
+        wrong = []
+        for name in self._quantities:
+            value = measured[name]
+            missing = bool(np.isnan(value).any())
+            if missing:
+                wrong.append(f"{name} is not a number")
+            else:
+                self.arrays[name][at] = value
+            self.arrays[f"{name}_status"][at] = FAILED if missing else DONE
+        for name in self._codes:
+            self.arrays[name][at] = int(measured[name])
+        return wrong
+
+    def mark(self, place: Place, status: int) -> None:
+        """One trial without values."""
+        for name in self._quantities:
+            self.arrays[f"{name}_status"][self._at(place)] = status
+
+    def finished(self) -> tuple[dict[str, NDArray[Any]], int]:
+        """The arrays, and how many places failed."""
+        self.arrays["status"][...] = worst(*(self.arrays[f"{name}_status"] for name in self._quantities))
+        return self.arrays, int(np.count_nonzero(self.arrays["status"] == FAILED))
+
+    def _at(self, place: Place) -> tuple[int, ...]:
+        return tuple(i - o for i, o in zip((*place[0], place[1]), self._offset, strict=True))
