@@ -106,7 +106,7 @@ def audit(
     ``queries`` (Q,): all of X by default; on the line one in each piece on which every prediction is constant. Giving
     fewer makes the result a lower bound. ``neighbours``: the most to try where X is not finite, drawn by ``seed``.
     ``method`` and ``samples`` as for ``predict``; under mc all samples share their subsets, and the result is an
-    estimate, biased upwards as a maximum of noisy values.
+    estimate, biased upwards as a maximum of noisy values; an answer that no sampled subset gives counts as never given.
 
     Raises ValueError as ``predict`` does. Source: Dagan & Feldman 2020, definitions of uniform stability and of
     prediction privacy.

@@ -81,7 +81,7 @@ class Prepared:
         if problem.audited:
             found |= _audit(problem, self.trial, self.sample)
         if "growth" in problem.quantities:
-            found["growth"] = float(len(problem.hypotheses.labelings(self.sample.points)))
+            found["growth"] = _growth(problem.hypotheses, self.sample)
         found["mixture_method"] = CODES["mixture_method"][method_of(problem)]
         for name, value in found.items():
             if math.isnan(value):
@@ -169,7 +169,7 @@ def operations(problem: Problem) -> Mapping[str, float]:
         each = problem.learner.operations(h, method, k=points, n=n)
         found[f"audit {method}"] = samples * (each + 2.0 * queries * points)
     if "growth" in problem.quantities:
-        found["growth"] = float(k * (h.growth(k) or k**h.vc_dimension + 1))
+        found["growth"] = float(k if h.free else k * (h.growth(k) or k**h.vc_dimension + 1))
     return found
 
 
@@ -177,9 +177,8 @@ def memory(problem: Problem) -> int:
     """Bytes that one trial takes at its peak, about and rather too many than too few."""
     n, h = problem.n, problem.hypotheses
     k = points_occupied(h, n)
-    labelings = h.growth(k) or k**h.vc_dimension + 1
-    if method_of(problem) == "analytic" and "growth" not in problem.quantities:
-        labelings = k
+    free = h.free and method_of(problem) in ("analytic", "exact")
+    labelings = k if free else h.growth(k) or k**h.vc_dimension + 1
     taken = 2**20 + 64 * n + 24 * k * min(labelings, 2**20) + 64 * labelings
     if problem.audited:
         samples, points, queries = _audit_size(problem)
@@ -207,6 +206,11 @@ def _subset_seed(problem: Problem, trial: int) -> int:
     """The root of the subsets' stream: of n, n' and the trial, not of the data."""
     size = problem.learner.derived(problem.n).get("subset_size")
     return int(stream(problem.seed, "subsets", problem.n, size, trial).integers(2**63))
+
+
+def _growth(hypotheses: HypothesisClass, sample: Occupancy) -> float:
+    """|H_S|: labelings of the sample's distinct points. Those of a free class are not listed."""
+    return 2.0 ** len(sample.points) if hypotheses.free else float(len(hypotheses.labelings(sample.points)))
 
 
 def _errors(problem: Problem, draw: Draw, mixture: Mixture) -> dict[str, float]:

@@ -108,12 +108,12 @@ def test_witnesses_show_their_values(kind: str, name: str) -> None:
 
 
 def test_stable_alone_has_infinite_privacy_loss_on_thresholds() -> None:
-    # The only record at 1 goes, and with it every hypothesis that says 1 there and 0 before.
-    got = audit(LEARNERS["stable"], CLASSES["thresholds"], [0, 0, 1], [0, 0, 1])
+    # The only record at 0 goes, and with it the only hypothesis that says 1 there.
+    got = audit(LEARNERS["stable"], CLASSES["thresholds"], [0, 1, 1], [0, 0, 1])
     assert got.privacy_loss == math.inf
     assert {got.witness["privacy_loss"].p == 0, got.witness["privacy_loss"].p_neighbour == 0} == {True, False}
     assert got.delta(math.inf) > 0
-    assert audit(LEARNERS["stable_flip"], CLASSES["thresholds"], [0, 0, 1], [0, 0, 1]).privacy_loss < 0.9
+    assert audit(LEARNERS["stable_flip"], CLASSES["thresholds"], [0, 1, 1], [0, 0, 1]).privacy_loss < 0.9
 
 
 @pytest.mark.parametrize(("n", "subset_size", "value"), [(3, 1, 0.304394), (4, 1, 0.264214)])
@@ -332,12 +332,34 @@ def test_an_audit_by_sampled_subsets_is_an_estimate() -> None:
     learner = LEARNERS["stable_flip"]
     s = [(0, 0), (1, 1), (1, 0), (2, 1), (2, 0)]
     exact = audit(learner, h, *zip(*s, strict=True))
-    got = audit(learner, h, *zip(*s, strict=True), method="mc", samples=4000, seed=1)
+    got = audit(learner, h, *zip(*s, strict=True), method="mc", samples=800, seed=1)
     assert got.kind == "estimate"
     assert not got.exhaustive
     assert got.stability == pytest.approx(exact.stability, abs=0.03)
-    again = audit(learner, h, *zip(*s, strict=True), method="mc", samples=4000, seed=1)
+    again = audit(learner, h, *zip(*s, strict=True), method="mc", samples=800, seed=1)
     assert again.stability == got.stability
+
+
+def test_neighbours_share_their_sampled_subsets() -> None:
+    h, points = CLASSES["cube"], np.arange(3)
+    base = np.array([[2, 1], [0, 2], [1, 3]])
+    one_label, one_record = base.copy(), base.copy()
+    one_label[2] = [2, 2]
+    one_record[0], one_record[2] = [1, 1], [2, 3]
+    counts = np.stack([base, one_label, one_record])
+    learner = learners.build("stable", gamma=0.4, subset_size=2)
+    exact = np.exp(learner.batch(h, points, counts, points, method="enumerate"))[:, :, 1]
+
+    def estimate(seed: int, rows: list[int]) -> NDArray[Any]:
+        return np.exp(learner.batch(h, points, counts[rows], points, method="mc", samples=20, seed=seed))[:, :, 1]
+
+    together = np.array([estimate(seed, [0, 1, 2]) for seed in range(60)])
+    assert together.mean(axis=0) == pytest.approx(exact, abs=0.06)
+    apart = np.array([[estimate(seed, [0])[0], estimate(seed + 1000, [2])[0]] for seed in range(60)])
+    spread = (together[:, 2] - together[:, 0]).std(axis=0)
+    assert (spread < 0.75 * (apart[:, 1] - apart[:, 0]).std(axis=0)).any()
+    # Where only a label changed, T is the same: at the other points nothing moves at all.
+    assert np.abs(together[:, 1] - together[:, 0])[:, :2].max() < 1e-12
 
 
 def test_malformed_audits_are_refused() -> None:

@@ -263,10 +263,7 @@ def test_infeasible_says_why() -> None:
     assert "above n = 8" in str(learners.build("stable", gamma=0.1, subset_size=9).infeasible(8, h))
     assert "above n = 8" in str(learners.build("stable", gamma=1.5).infeasible(8, h))
     assert "finite" in str(learners.build("exponential", epsilon=1.0).infeasible(8, h))
-    assert "too many" in str(
-        learners.build("exponential", epsilon=1.0).infeasible(8, hypotheses.build("cube", points=40))
-    )
-    assert learners.build("exponential", epsilon=1.0).infeasible(8, hypotheses.build("cube", points=3)) is None
+    assert learners.build("exponential", epsilon=1.0).infeasible(8, hypotheses.build("cube", points=40)) is None
     with pytest.raises(ValueError, match="infeasible at n = 2"):
         predict(stable, h, [0.0, 1.0], [0, 1], [0.5])
 

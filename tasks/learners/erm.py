@@ -57,6 +57,9 @@ class Erm(Learner):
         seed: int | None = None,
     ) -> NDArray[np.float64]:
         """Samples that occupy the same points share their candidates."""
+        if hypotheses.free:  # too many labelings to list: 1 where strictly more records say so
+            at = np.searchsorted(points, queries)
+            return _certain(counts[:, at, 1] > counts[:, at, 0])
         said = np.empty((len(counts), len(queries)), dtype=np.uint8)
         supports, group = np.unique(counts.sum(axis=2) > 0, axis=0, return_inverse=True)
         for g, support in enumerate(supports):
@@ -66,14 +69,18 @@ class Erm(Learner):
             lost = mistakes(hypotheses, candidates, occupied, counts[rows][:, support])
             first, place = np.unique(lost.argmin(axis=1), return_inverse=True)  # argmin: the first of equals
             said[rows] = hypotheses.predict(candidates[first], queries)[place]
-        return np.where(said[:, :, None] == np.arange(2), 0.0, -np.inf)
+        return _certain(said)
 
     def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
-        growth = hypotheses.growth(k)
-        return float(k * (growth if growth is not None else k**hypotheses.vc_dimension + 1))
+        return float(k if hypotheses.free else k * (hypotheses.growth(k) or k**hypotheses.vc_dimension + 1))
 
     def guaranteed_stability(self, n: int) -> float:
         return 1.0
 
     def guaranteed_privacy_loss(self, n: int) -> float:
         return math.inf
+
+
+def _certain(said: NDArray[Any]) -> NDArray[np.float64]:
+    """Answers given without doubt, as log-probabilities: (B, Q) of 0 and 1 → (B, Q, 2)."""
+    return np.where(said[:, :, None] == np.arange(2), 0.0, -np.inf)

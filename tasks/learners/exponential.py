@@ -13,6 +13,7 @@ from predcube.tasks import mixture
 from predcube.tasks.answers import log_probabilities
 from predcube.tasks.bounds import exponential_stability
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
+from predcube.tasks.mixture import analytic
 from predcube.tasks.mixture.samples import mistakes
 from predcube.tasks.parameters import check
 
@@ -39,6 +40,8 @@ class Exponential(Learner):
         return {"beta": self.epsilon / 2}
 
     def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
+        if hypotheses.free:
+            return None
         try:
             hypotheses.members()
         except ValueError as e:
@@ -68,13 +71,16 @@ class Exponential(Learner):
         samples: int | None = None,
         seed: int | None = None,
     ) -> NDArray[np.float64]:
+        if hypotheses.free:
+            log_p1, log_p0 = analytic.whole_marginals(counts, beta=self.epsilon / 2)
+            return np.stack([log_p0, log_p1], axis=-1)[:, np.searchsorted(points, queries)]
         members = hypotheses.members()
         lost = mistakes(hypotheses, members, points, counts)
         log_weights = log_softmax(-self.epsilon / 2 * lost, axis=1)
         return log_probabilities(log_weights, hypotheses.predict(members, queries))
 
     def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
-        return float(len(hypotheses.members()) * k)
+        return float(k if hypotheses.free else len(hypotheses.members()) * k)
 
     def guaranteed_stability(self, n: int) -> float:
         """tanh(ε/4)."""

@@ -20,7 +20,10 @@ from predcube.tasks import mixture
 from predcube.tasks.answers import log_probabilities
 from predcube.tasks.bounds import flip_privacy_loss, mixture_stability
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
+from predcube.tasks.learners.common_subsets import SAMPLES, common_subsets
+from predcube.tasks.mixture import analytic
 from predcube.tasks.parameters import check
+from predcube.tasks.seeds import stream
 
 
 def as_written(value: float) -> Fraction:
@@ -134,6 +137,22 @@ class Subsampled(Learner):
         seed: int | None = None,
     ) -> NDArray[np.float64]:
         size = self._size(int(counts[0].sum()))
+        if method == "analytic":
+            log_p1, log_p0 = analytic.log_marginals(counts, subset_size=size, beta=self._beta)
+            return np.stack([log_p0, log_p1], axis=-1)[:, np.searchsorted(points, queries)]
+        if method == "mc":
+            if seed is None:
+                raise ValueError("method 'mc' draws subsets: give a seed")
+            return common_subsets(
+                hypotheses,
+                points,
+                counts,
+                queries,
+                subset_size=size,
+                beta=self._beta,
+                samples=samples or SAMPLES,
+                rng=stream(seed, "common subsets", int(counts[0].sum()), size),
+            )
         representatives, log_weights = mixture.batch_log_weights(
             hypotheses, points, counts, subset_size=size, beta=self._beta, method=method
         )
