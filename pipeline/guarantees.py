@@ -1,0 +1,116 @@
+"""What theory promises each cell, beside what was measured: in go a sweep and its surfaces, out come more surfaces.
+
+Always true: a guarantee is a function of the cell's sections alone, computed once for each distinct learner, class and
+n; where nothing is promised it is ∞ (privacy loss) or 1 (stability), where the learner cannot run it is NaN.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from predcube.pipeline.grid import Grid
+from predcube.pipeline.spec.sweep import Sweep
+from predcube.tasks.bounds import BOUNDS
+from predcube.tasks.hypotheses import HypothesisClass
+
+GUARANTEED = {"stability": "guaranteed_stability", "privacy_loss": "guaranteed_privacy_loss"}
+
+
+def beside(surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
+    """The surfaces with what theory promises.
+
+    ``bound_stability`` and ``bound_privacy_loss``: the learner's guarantees. ``ratio_stability`` and
+    ``ratio_privacy_loss``: the largest value of the done trials ÷ the guarantee, NaN where that is infinite.
+    Where the spec asks for ``bounds``: ``bound_n_<name>``, the sample complexities of ``tasks.bounds`` at the cell's
+    guarantees and at the targets' excess error and confidence; those that apply to no cell are left out.
+    """
+    promised = {q: m for q, m in GUARANTEED.items() if q in sweep.quantities or "bounds" in sweep.quantities}
+    if not promised:
+        return surfaces
+    dims = tuple(a.name for a in sweep.axes)
+    arrays = _arrays(sweep, tuple(promised))
+    units = {q: surfaces[q].attrs.get("units", "1") if q in surfaces else "1" for q in promised}
+    found = {name: xr.Variable(dims, array, _attributes(name, units)) for name, array in arrays.items()}
+    axes = {a.name: a.coordinate() for a in sweep.axes}
+    made = xr.Dataset(found, coords=axes).reindex({d: surfaces[d].values for d in dims})
+    result = surfaces.assign({str(n): v.variable for n, v in made.data_vars.items()})
+    for quantity in promised:
+        if f"{quantity}_maximum" in surfaces:
+            bound, largest = result[f"bound_{quantity}"].variable, surfaces[f"{quantity}_maximum"].variable
+            with np.errstate(invalid="ignore", divide="ignore"):
+                usable = np.isfinite(bound.values) & (bound.values > 0)
+                ratio = np.where(usable, largest.values / np.where(usable, bound.values, 1.0), np.nan)
+            result[f"ratio_{quantity}"] = xr.Variable(
+                bound.dims,
+                ratio,
+                {
+                    "long_name": f"largest measured ÷ guaranteed {quantity.replace('_', ' ')}",
+                    "units": "1",
+                    "description": f"{quantity}_maximum ÷ bound_{quantity}; NaN where the guarantee is infinite or 0",
+                },
+            )
+    return result
+
+
+def _arrays(sweep: Sweep, promised: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
+    """Every guarantee and bound over the grid."""
+    grid = Grid(sweep)
+    parts = [grid.parts[name] for name in ("hypotheses", "learner", "n")]
+    codes = np.broadcast_arrays(*(np.broadcast_to(p.codes, sweep.shape) for p in parts))
+    sizes = tuple(len(p.values) for p in parts)
+    flat = np.ravel_multi_index(tuple(codes), sizes)
+    distinct, which = np.unique(flat, return_inverse=True)
+    limits, confidence = sweep.targets.limits, sweep.targets.confidence
+    numbers: dict[str, float | None] = {"alpha": limits.get("excess_error"), "beta": 1 - confidence if limits else None}
+    complexities = list(BOUNDS) if "bounds" in sweep.quantities else []
+    rows: dict[str, list[float]] = {
+        n: [] for n in [f"bound_{q}" for q in promised] + [f"bound_n_{b}" for b in complexities]
+    }
+    for code in distinct:
+        h, a, s = (int(i) for i in np.unravel_index(code, sizes))
+        hypotheses, learner, n = grid.hypotheses[h], grid.learners[a], int(parts[2].values[s])
+        runs = learner.infeasible(n, hypotheses) is None
+        given = {q: float(getattr(learner, m)(n)) if runs else math.nan for q, m in GUARANTEED.items()}
+        for q in promised:
+            rows[f"bound_{q}"].append(given[q])
+        cell = numbers | {
+            "d": float(hypotheses.vc_dimension),
+            "log_size": log_size(hypotheses),
+            "gamma": given["stability"],
+            "epsilon": given["privacy_loss"],
+        }
+        for b in complexities:
+            value = BOUNDS[b].value(**cell) if runs else None
+            rows[f"bound_n_{b}"].append(math.nan if value is None else value)
+    arrays = {name: np.array(values)[which].reshape(sweep.shape) for name, values in rows.items()}
+    return {n: a for n, a in arrays.items() if not n.startswith("bound_n_") or not np.isnan(a).all()}
+
+
+def log_size(hypotheses: HypothesisClass) -> float:
+    """ln|H|, ∞ where H is infinite. (A finite X of k points has at most growth(k) functions.)"""
+    domain = hypotheses.domain
+    if domain is not None and (count := hypotheses.growth(len(domain))) is not None:
+        return math.log(count)
+    try:
+        return math.log(len(hypotheses.members()))
+    except ValueError:
+        return math.inf
+
+
+def _attributes(name: str, units: dict[str, str]) -> dict[str, Any]:
+    bound = BOUNDS.get(name.removeprefix("bound_n_"))
+    if name.startswith("bound_n_") and bound is not None:
+        return {
+            "long_name": f"{bound.side} bound on n, {name.removeprefix('bound_n_').replace('_', ' ')}",
+            "units": "examples",
+            "description": f"{bound.description} ({bound.source})",
+        }
+    quantity = name.removeprefix("bound_")
+    return {
+        "long_name": f"guaranteed {quantity.replace('_', ' ')}",
+        "units": units[quantity],
+        "description": f"what the learner is proved to satisfy for every data set; {quantity} is measured beside it",
+    }

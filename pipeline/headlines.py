@@ -1,0 +1,81 @@
+"""The few rows that a run ends with: in go surfaces, out come titled tables that answer the question the spec asked.
+
+Always true: nothing is averaged over an axis; what is left out for length is said in the title.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xarray as xr
+
+from predcube.pipeline.lookups import inverse
+from predcube.pipeline.opening import quantities_of
+from predcube.pipeline.queries import rows
+from predcube.pipeline.searches import HAS_VALUE
+
+MOST_ROWS = 40
+MOST_COLUMNS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """A table with what it says."""
+
+    title: str
+    rows: pa.Table
+
+
+def headlines(data: xr.Dataset) -> tuple[Headline, ...]:
+    """Where there are targets, the smallest n that reaches them, with every quantity's mean at that n; otherwise each
+    quantity along n (or the longest numeric axis), one row a combination of the other axes."""
+    if "smallest_n" in data:
+        return (_smallest_n(data),)
+    numeric = [d for d in map(str, data.dims) if data[d].dtype.kind in "iuf" and d in data["status"].dims]
+    along = "n" if "n" in numeric else max(numeric, key=lambda d: data.sizes[d], default=None)
+    quantities = [q for q in quantities_of(data) if set(data[q].dims) == set(data["status"].dims)]
+    if along is None or data.sizes[along] < 2:
+        title = "means with 95% intervals" if quantities else "no quantity was measured"
+        return (Headline(title=title, rows=rows(data).slice(0, MOST_ROWS)),)
+    return tuple(_along(data, q, along) for q in quantities)
+
+
+def _smallest_n(data: xr.Dataset) -> Headline:
+    answer = inverse(data, "n")
+    dims = [d for d in map(str, data.dims) if d in data["smallest_n"].dims]
+    status = data["smallest_n_status"].transpose(*dims).values.ravel()
+    value = data["smallest_n"].transpose(*dims).values.ravel()
+    reached = np.isin(status, HAS_VALUE)
+    grid = data["n"].values
+    place = np.searchsorted(grid, np.where(reached, value, grid[0]))
+    columns: dict[str, Any] = {name: answer[name] for name in answer.column_names if name != "note"}
+    for q in quantities_of(data):
+        if set(data[q].dims) != {*dims, "n"}:
+            continue
+        for end in ("", "_lower", "_upper"):
+            flat = data[q + end].transpose(*dims, "n").values.reshape(len(reached), len(grid))
+            there = flat[np.arange(len(reached)), place]
+            columns[q + end] = pa.array(there, mask=~reached | np.isnan(there))
+    notes = answer["note"]
+    if any(notes.to_pylist()):
+        columns["note"] = notes
+    table = pa.table(columns)
+    goal = data["smallest_n"].attrs.get("goal", "the targets")
+    cut = f" (the first {MOST_ROWS} of {len(table)} rows)" if len(table) > MOST_ROWS else ""
+    return Headline(title=f"smallest n with {goal}, and the means at that n{cut}", rows=table.slice(0, MOST_ROWS))
+
+
+def _along(data: xr.Dataset, quantity: str, along: str) -> Headline:
+    """One quantity with the values of an axis as columns."""
+    others = [d for d in map(str, data[quantity].dims) if d != along]
+    places = np.unique(np.linspace(0, data.sizes[along] - 1, MOST_COLUMNS).round().astype(int))
+    first = rows(data.isel({along: [int(places[0])]}), select=[quantity])
+    columns: dict[str, Any] = {d: first[d] for d in others}
+    for place in places:
+        label = f"{along}={data[along].values[place].item():g}"
+        columns[label] = rows(data.isel({along: [int(place)]}), select=[quantity])[quantity]
+    table = pa.table(columns)
+    name = data[quantity].attrs.get("long_name", quantity)
+    cut = f" (the first {MOST_ROWS} of {len(table)} rows)" if len(table) > MOST_ROWS else ""
+    return Headline(title=f"{name}, {quantity}{cut}", rows=table.slice(0, MOST_ROWS))

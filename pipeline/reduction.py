@@ -1,0 +1,299 @@
+"""From trials to surfaces: in go /trials and the root attributes of a cube, out come one value a cell and its interval.
+
+Always true: a surface is a function of the stored trials alone, and its bits do not depend on how the cube is cut. A
+cell's trials are summed along one contiguous axis of their whole number, after a shift by the first of them (so equal
+trials have exactly their own value as mean and a spread of exactly 0).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from predcube.pipeline.opening import CELL_STATUSES, DONE, FAILED, INFEASIBLE, MISSING, PARTIAL, ascending
+from predcube.pipeline.targets import smallest_n
+from predcube.storage import StoreError, open_cube
+from predcube.tasks.intervals import LEVEL, clopper_pearson, student_t
+
+type Floats = NDArray[np.float64]
+type Codes = NDArray[np.uint8]
+
+BLOCK_BYTES = 2**26
+"""About how many bytes of one variable are read at a time."""
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "error": (0.0, 1.0),
+    "excess_error": (-1.0, 1.0),
+    "stability": (0.0, 1.0),
+    "privacy_loss": (0.0, np.inf),
+    "delta": (0.0, 1.0),
+}
+"""What a mean can be at all: an interval is cut to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """Of each cell's done trials; every array has the shape of the cells."""
+
+    mean: Floats
+    standard_error: Floats
+    lower: Floats
+    upper: Floats
+    count: NDArray[np.int64]
+    maximum: Floats
+    infinite: NDArray[np.int64]
+
+
+def statistics(values: Floats, done: NDArray[np.bool_], limits: tuple[float, float] = (-np.inf, np.inf)) -> Statistics:
+    """Mean, its standard error and 95% interval (Student t), count and maximum over the last axis, where ``done``.
+
+    One infinite trial makes the mean, and both ends of its interval, infinite: it shows that infinity has positive
+    probability. The standard error is NaN there, and where fewer than two trials are done.
+    """
+    count = done.sum(axis=-1, dtype=np.int64)
+    infinite = done & np.isposinf(values)
+    usable = done & np.isfinite(values)
+    n = usable.sum(axis=-1, dtype=np.int64)
+    some = n > 0
+    first = np.take_along_axis(values, usable.argmax(axis=-1)[..., None], axis=-1)
+    shift = np.where(some[..., None], first, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        around = np.where(usable, values - shift, 0.0)
+        offset = around.sum(axis=-1) / n
+        mean = shift[..., 0] + offset
+        spread = np.where(usable, around - np.where(some, offset, 0.0)[..., None], 0.0)
+        error = np.sqrt((spread * spread).sum(axis=-1) / (n - 1) / n)
+    error = np.where(n >= 2, error, np.nan)
+    lower, upper = student_t(mean, error, n, level=LEVEL)
+    lower, upper = (np.clip(end, *limits) for end in (lower, upper))
+    maximum = np.where(done, values, -np.inf).max(axis=-1, initial=-np.inf)
+    has_infinite = infinite.any(axis=-1)
+    empty = count == 0
+    for array in (mean, lower, upper):
+        array[has_infinite] = np.inf
+        array[empty] = np.nan
+    error[has_infinite | empty] = np.nan
+    maximum[empty] = np.nan
+    return Statistics(
+        mean=mean,
+        standard_error=error,
+        lower=lower,
+        upper=upper,
+        count=count,
+        maximum=maximum,
+        infinite=infinite.sum(axis=-1, dtype=np.int64),
+    )
+
+
+def cell_status(trials: Codes) -> Codes:
+    """One status a cell from its trials' statuses (last axis): the one they share; ``failed`` where any failed;
+    otherwise ``partial``."""
+    status = np.full(trials.shape[:-1], PARTIAL, dtype=np.uint8)
+    for code in (MISSING, DONE, INFEASIBLE):
+        status[(trials == code).all(axis=-1)] = code
+    status[(trials == FAILED).any(axis=-1)] = FAILED
+    return status
+
+
+def surfaces(
+    trials: xr.Dataset, *, limits: Mapping[str, float], confidence: float, block_bytes: int = BLOCK_BYTES
+) -> xr.Dataset:
+    """The measured surfaces of a cube's /trials: see ``reduce_surfaces`` for the variables.
+
+    ``limits`` and ``confidence`` are the sweep's targets. Numeric axes come out ascending; labels keep their order.
+    Raises ``StoreError`` where a value is NaN though its status says done.
+    """
+    axes = tuple(str(d) for d in trials["status"].dims if d != "trial")
+    quantities = [str(name) for name in trials.data_vars if f"{name}_status" in trials.data_vars]
+    found: dict[str, xr.Variable] = {}
+    status = _reduce(trials, ["status"], axes, block_bytes, lambda s: {"status": cell_status(s)})
+    found["status"] = xr.Variable(
+        axes,
+        status["status"],
+        {
+            "long_name": "status of the cell",
+            "flag_values": list(range(len(CELL_STATUSES))),
+            "flag_meanings": " ".join(CELL_STATUSES),
+            "description": "what the trials share; failed where any failed, partial where some are missing",
+        },
+    )
+    for name in quantities:
+        found.update(_quantity(trials, name, axes, limits.get(name), block_bytes))
+    for name, variable in ((str(n), v) for n, v in trials.data_vars.items()):
+        # Codes that say how a cell was measured are the same in all its trials; 0 (missing) gives way.
+        if variable.dtype == np.uint8 and name != "status" and not name.endswith("_status"):
+            codes = _reduce(trials, [name], axes, block_bytes, lambda c: {"code": c.max(axis=-1)})
+            found[name] = xr.Variable(axes, codes["code"], dict(variable.attrs))
+    coordinates = {d: xr.Variable(d, trials[d].values, trials[d].attrs) for d in trials.coords if d != "trial"}
+    result = ascending(xr.Dataset(found, coords=coordinates))
+    result.attrs = {"quantities": json.dumps(quantities), **_totals(trials, axes, block_bytes)}
+    if "n" in axes and limits:
+        result = result.assign(smallest_n(result, limits, confidence))
+    return result
+
+
+def _quantity(
+    trials: xr.Dataset, name: str, axes: tuple[str, ...], limit: float | None, block_bytes: int
+) -> dict[str, xr.Variable]:
+    """The surfaces of one quantity."""
+    attributes = trials[name].attrs
+    long_name, units = attributes.get("long_name", name.replace("_", " ")), attributes.get("units", "1")
+    description = attributes.get("description", "")
+    dims = (*axes, *(str(d) for d in trials[name].dims if d not in axes and d != "trial"))
+
+    def reduce(values: Floats, status: Codes) -> dict[str, NDArray[Any]]:
+        done = np.broadcast_to(_widen(status, values.ndim), values.shape) == DONE
+        if (bad := done & np.isnan(values)).any():
+            raise NotANumber(tuple(int(i) for i in np.argwhere(bad)[0]))
+        s = statistics(values, done, RANGES.get(name, (-np.inf, np.inf)))
+        out: dict[str, NDArray[Any]] = {
+            "": s.mean,
+            "_standard_error": s.standard_error,
+            "_lower": s.lower,
+            "_upper": s.upper,
+            "_count": s.count,
+            "_maximum": s.maximum,
+        }
+        if name == "privacy_loss":
+            out["_infinite"] = s.infinite
+        if limit is not None:
+            reached = (done & (values <= limit)).sum(axis=-1, dtype=np.int64)
+            with np.errstate(invalid="ignore"):
+                out["_reached"] = reached / np.where(s.count > 0, s.count, np.nan)
+            out["_reached_lower"], out["_reached_upper"] = clopper_pearson(reached, s.count, level=LEVEL)
+            for end in ("_reached_lower", "_reached_upper"):
+                out[end] = np.where(s.count > 0, out[end], np.nan)
+        return out
+
+    words = {
+        "": (f"mean {long_name}", units, f"mean over the done trials. {description}".strip()),
+        "_standard_error": (
+            f"standard error of the mean {long_name}",
+            units,
+            "sample standard deviation ÷ √count; NaN where the mean is infinite or fewer than two trials are done",
+        ),
+        "_lower": (f"lower end of the 95% interval of the mean {long_name}", units, "Student t, cut to the range"),
+        "_upper": (f"upper end of the 95% interval of the mean {long_name}", units, "Student t, cut to the range"),
+        "_count": (f"done trials of {long_name}", "1", "number of trials that the other surfaces use"),
+        "_maximum": (f"largest {long_name} of the done trials", units, f"maximum over trials. {description}".strip()),
+        "_infinite": (f"trials with infinite {long_name}", "1", "number of done trials whose value is ∞"),
+        "_reached": (f"share of trials with {long_name} ≤ {limit}", "1", f"Pr[{name} ≤ {limit}] over the done trials"),
+        "_reached_lower": (f"lower end of Pr[{long_name} ≤ {limit}]", "1", "95% Clopper–Pearson interval"),
+        "_reached_upper": (f"upper end of Pr[{long_name} ≤ {limit}]", "1", "95% Clopper–Pearson interval"),
+    }
+    try:
+        found = _reduce(trials, [name, f"{name}_status"], axes, block_bytes, reduce)
+    except NotANumber as e:
+        place = ", ".join(f"{d}={trials[d].values[i].item()!r}" for d, i in zip((*dims, "trial"), e.place, strict=True))
+        raise StoreError(
+            f"{name} is NaN at {place} though its status says done: the store is damaged; run the sweep into a new one"
+        ) from None
+    result = {}
+    for suffix, array in found.items():
+        about: dict[str, Any] = dict(zip(("long_name", "units", "description"), words[suffix], strict=True))
+        if suffix == "_reached" and limit is not None:
+            about["limit"] = limit
+        result[name + suffix] = xr.Variable(dims, array, about)
+    return result
+
+
+class NotANumber(Exception):
+    """A NaN that counts as done, at ``place``."""
+
+    def __init__(self, place: tuple[int, ...]) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+def _widen(status: Codes, ndim: int) -> Codes:
+    """Statuses (…axes, trial) beside values (…axes, …extra, trial)."""
+    extra = ndim - status.ndim
+    return status.reshape(*status.shape[:-1], *(1,) * extra, status.shape[-1])
+
+
+def _reduce(
+    trials: xr.Dataset, names: Sequence[str], axes: tuple[str, ...], block_bytes: int, reduce: Any
+) -> dict[str, NDArray[Any]]:
+    """Apply ``reduce`` to blocks of whole cells of some variables, trial axis last and contiguous, and put the
+    results together."""
+    whole: dict[str, NDArray[Any]] = {}
+    lead = trials[names[0]]
+    extra = tuple(str(d) for d in lead.dims if d not in axes and d != "trial")
+    sizes = tuple(lead.sizes[a] for a in axes)
+    for block in _blocks(lead, axes, block_bytes):
+        place = dict(zip(axes, block, strict=True))
+        arrays = []
+        for name in names:
+            variable = trials[name].variable.isel(place)
+            order = (*axes, *(d for d in extra if d in variable.dims), "trial")
+            arrays.append(np.ascontiguousarray(variable.transpose(*order).values))
+        try:
+            part = reduce(*arrays)
+        except NotANumber as e:
+            raise NotANumber(
+                tuple(i + (s.start or 0) for i, s in zip(e.place, block, strict=False)) + e.place[len(block) :]
+            ) from None
+        for suffix, array in part.items():
+            if suffix not in whole:
+                whole[suffix] = np.empty((*sizes, *array.shape[len(axes) :]), dtype=array.dtype)
+            whole[suffix][block] = array
+    return whole
+
+
+def _blocks(variable: xr.DataArray, axes: tuple[str, ...], block_bytes: int) -> Iterator[tuple[slice, ...]]:
+    """Slices along the axes that hold whole chunks and about ``block_bytes``."""
+    chunks = dict(zip(variable.dims, variable.encoding.get("chunks") or variable.shape, strict=True))
+    lengths = {a: min(int(chunks[a]), variable.sizes[a]) for a in axes}
+    rest = variable.dtype.itemsize * int(np.prod([s for d, s in variable.sizes.items() if d not in axes], dtype=int))
+    room = max(block_bytes // max(rest, 1), 1)
+    for axis in reversed(axes):
+        others = int(np.prod([lengths[a] for a in axes if a != axis], dtype=int))
+        times = max(room // max(others * lengths[axis], 1), 1)
+        lengths[axis] = min(lengths[axis] * times, variable.sizes[axis])
+    return product(*([slice(i, i + lengths[a]) for i in range(0, variable.sizes[a], lengths[a])] for a in axes))
+
+
+def _totals(trials: xr.Dataset, axes: tuple[str, ...], block_bytes: int) -> dict[str, Any]:
+    """How many trials are missing, done, failed and infeasible: what a reader of a partial store needs to hear."""
+    counts = np.zeros(4, dtype=np.int64)
+
+    def count(status: Codes) -> dict[str, NDArray[Any]]:
+        counts[:] += np.bincount(status.ravel(), minlength=4)[:4]
+        return {}
+
+    _reduce(trials, ["status"], axes, block_bytes, count)
+    return {f"trials_{word}": int(c) for word, c in zip(CELL_STATUSES[:4], counts, strict=True)}
+
+
+def reduce_surfaces(url: str) -> xr.Dataset:
+    """Reduce /trials of the cube at ``url`` and write the result as /surfaces; the driver alone may call this.
+
+    Reads /trials and the root attributes and nothing else. For each quantity q: ``q`` (mean), ``q_standard_error``,
+    ``q_lower``, ``q_upper`` (95%), ``q_count``, ``q_maximum``, and with a target ``q_reached`` = Pr[q ≤ limit] with
+    its Clopper–Pearson ``q_reached_lower`` and ``_upper``. ``status`` says what each cell's trials share. With an
+    axis n and targets: ``smallest_n``, its interval and their statuses, over the axes without n. The guarantees:
+    see ``guarantees.beside``. The attributes ``trials_missing``, ``trials_done``, … count trials.
+    """
+    from predcube.storage import write_surfaces
+
+    result = reduced(open_cube(url))
+    write_surfaces(url, result)
+    return result
+
+
+def reduced(tree: xr.DataTree) -> xr.Dataset:
+    """The surfaces of an open cube, in memory: those of its trials and what theory promises beside them."""
+    # The science is imported where it is needed: a test of the statistics alone does without.
+    from predcube.pipeline.guarantees import beside
+    from predcube.pipeline.spec.canonical import from_resolved
+
+    sweep = from_resolved(tree.attrs["resolved"])
+    targets = sweep.targets
+    trials = tree.children["trials"].to_dataset(inherit=False)
+    measured = surfaces(trials, limits=targets.limits, confidence=targets.confidence)
+    return beside(measured, sweep)
