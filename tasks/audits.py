@@ -12,7 +12,7 @@ occupied type (point, label) to another of the 2k types: all are tried. On the l
 sample's points, between them and beyond them, up to a number: what is found there is a lower bound.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -118,9 +118,16 @@ def audit(
     at = None if queries is None else checked_points(hypotheses, queries)
     k = points_occupied(hypotheses, sample.n)
     chosen = learner.method(hypotheses, k=k, n=sample.n, asked=method)
-    rng = stream(seed, "neighbours", sample.n)
     return audit_sample(
-        learner, hypotheses, sample, at, method=chosen, neighbours=neighbours, samples=samples, seed=seed, rng=rng
+        learner,
+        hypotheses,
+        sample,
+        at,
+        method=chosen,
+        neighbours=neighbours,
+        samples=samples,
+        seed=seed,
+        rng=lambda: stream(seed, "neighbours", sample.n),
     )
 
 
@@ -139,11 +146,11 @@ def audit_sample(
     neighbours: int,
     samples: int | None,
     seed: int | None,
-    rng: np.random.Generator,
+    rng: Callable[[], np.random.Generator],
 ) -> Audit:
-    """``audit`` on a checked sample with a method already chosen; ``rng`` draws neighbours where X is not finite."""
+    """``audit`` on a checked sample with a method already chosen; ``rng()`` draws neighbours where X is not finite."""
     finite = hypotheses.domain is not None
-    whole, moves = type_moves(hypotheses, sample) if finite else line_moves(sample, neighbours, rng)
+    whole, moves = type_moves(hypotheses, sample) if finite else line_moves(sample, neighbours, rng())
     at = queries if queries is not None else (whole.points if finite else pieces(whole.points))
     logs = _predictions(learner, hypotheses, whole, moves, at, method=method, samples=samples, seed=seed)
     kind: Kind = "lower bound" if not finite or not np.isin(whole.points, at).all() else "exhaustive"

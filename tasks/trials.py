@@ -225,7 +225,6 @@ def _errors(problem: Problem, draw: Draw, mixture: Mixture) -> dict[str, float]:
 
 
 def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
-    rng = stream(problem.seed, "neighbours", *_identity(problem), trial)
     method = method_of(problem)
     found = audit_sample(
         problem.learner,
@@ -236,7 +235,7 @@ def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
         neighbours=problem.neighbours,
         samples=problem.samples,
         seed=_subset_seed(problem, trial) if method == "mc" else None,
-        rng=rng,
+        rng=lambda: stream(problem.seed, "neighbours", *_identity(problem), trial),
     )
     return {
         "stability": found.stability,
