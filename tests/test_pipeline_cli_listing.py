@@ -1,6 +1,7 @@
 """``predcube classes``, ``distributions``, ``learners``: complete, true to the declarations, quick to be asked."""
 
 import json
+from dataclasses import dataclass
 
 import pytest
 from typer.testing import CliRunner
@@ -34,4 +35,15 @@ def test_a_parameter_shows_its_type_its_limits_and_whether_it_must_be_given() ->
     assert noise == {"name": "noise", "value": "a number ≥ 0 and ≤ 0.5", "required": False, "default": 0.0}
     printed = CliRunner(env={"COLUMNS": "1000"}).invoke(app, ["distributions"]).stdout
     assert "noise: a number ≥ 0 and ≤ 0.5 (default 0.0)" in printed
-    assert "[0, 1] where X is the line" in printed  # brackets are text, not style
+    assert "[0, 1] where X is the line" in printed
+
+
+def test_brackets_are_text_and_not_style(capsys: pytest.CaptureFixture[str]) -> None:
+    @dataclass
+    class Odd:
+        """Odd."""
+
+        source = "[bold]a paper[/bold]"
+
+    listing._show("Odd", {"odd": Odd}, False)
+    assert "[bold]a paper[/bold]" in capsys.readouterr().out

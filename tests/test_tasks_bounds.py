@@ -48,7 +48,7 @@ def test_flip_at_its_ends() -> None:
     assert bounds.flip_privacy_loss(0.1, 0.0) == math.inf
     assert bounds.flip_privacy_loss(0.0, 0.0) == 0.0
     assert bounds.flip_privacy_loss(0.1, 0.5) == 0.0
-    assert bounds.flip_privacy_loss(1e-18, 0.1) == pytest.approx(8e-18, rel=1e-12)  # not rounded to 0
+    assert bounds.flip_privacy_loss(1e-18, 0.1) == pytest.approx(8e-18, rel=1e-12, abs=0)  # not rounded to 0
 
 
 @given(st.floats(0.01, 8.0))

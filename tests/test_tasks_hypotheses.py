@@ -213,7 +213,10 @@ def test_one_column_is_points_on_the_line_and_two_are_not() -> None:
 
 
 def test_both_zeros_are_one_point() -> None:
-    assert Thresholds().representatives(np.array([0.0, -0.0])).tolist() == [math.inf, 0.0]
+    for zeros in ([0.0, -0.0], [-0.0, 0.0], [-0.0]):
+        cuts = Thresholds().representatives(np.array(zeros))
+        assert cuts.tolist() == [math.inf, 0.0]
+        assert not np.signbit(cuts).any()  # bit for bit one cut, whichever zero came first
 
 
 def test_no_points_have_one_labeling() -> None:

@@ -142,11 +142,25 @@ def test_smallest_skips_an_n_without_trials() -> None:
     ]  # the interval may end where nothing is known
 
 
+def test_one_lucky_small_n_ends_nothing() -> None:
+    found = smallest_reached([10, 20, 40, 80], [200, 100, 200, 200], 200, 0.9)
+    assert [float(v) for v in (found.lower, found.n, found.upper)] == [10, 40, 40]
+
+
 def test_equality_with_the_confidence_is_reaching_it() -> None:
     """55 of 100 are 0.55, although 0.55 · 100 is more than 55 in floats."""
     for percent in range(1, 100):
         found = smallest_reached([7, 9], [0, percent], [100, 100], float(f"0.{percent:02d}"))
         assert found.n == 9
+
+
+def test_the_upper_end_covers_where_many_small_n_almost_reach() -> None:
+    """Taking the first n whose lower limit suffices misses here in more than one case of ten."""
+    rng = np.random.default_rng(4)
+    p, repeats = np.array([0.89] * 12 + [0.999]), 20_000
+    found = smallest_reached(np.arange(13) + 1, rng.binomial(64, p, size=(repeats, 13)), 64, 0.9)
+    missed = int((found.upper < 13).sum())
+    assert stats.binomtest(missed, repeats, 0.025, alternative="greater").pvalue > 1e-4
 
 
 @pytest.mark.parametrize("offset", [0.0, -0.3, 0.4])

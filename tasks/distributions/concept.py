@@ -81,8 +81,8 @@ class Threshold(ConceptLaw):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concept(ConceptLaw):
-    """x uniform on X ([0, 1] where X is the line), labelled by the function of the class that ``hypothesis`` names (a threshold's cut, a cube's
-    labels, a table's row) and flipped with probability ``noise``."""
+    """x uniform on X ([0, 1] where X is the line), labelled by the function of the class that ``hypothesis`` names (a
+    threshold's cut, a cube's labels, a table's row) and flipped with probability ``noise``."""
 
     hypothesis: int | float | str | tuple[int, ...]
     noise: Annotated[float, Ge(0), Le(0.5)] = 0.0

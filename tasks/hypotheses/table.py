@@ -32,7 +32,6 @@ class Table(HypothesisClass):
 
     def __post_init__(self) -> None:
         rows = _checked_matrix(self.matrix)
-        rows.flags.writeable = False
         object.__setattr__(self, "matrix", tuple(map(tuple, rows.tolist())))
         object.__setattr__(self, "_rows", rows)
         object.__setattr__(self, "_vc_dimension", _largest_shattered(rows))
