@@ -99,13 +99,11 @@ def values_of(entry: Entry, declared: Iterable[Declared], mistakes: Mistakes, no
 
 
 def dtype_of(declared: Iterable[Declared], values: Iterable[Value]) -> Literal["int64", "float64", "str"]:
-    """The coordinate's type: the parameter's, whatever the values are; strings where it takes more than numbers."""
-    kinds = frozenset().union(*(f.scalars for f in declared))
-    if len(kinds) == 4:  # anything goes: the values decide
-        kinds = frozenset(type(v) for v in values)
-    if kinds == {int}:
-        return "int64"
-    return "float64" if kinds and kinds <= {int, float} else "str"
+    """The coordinate's type: the parameter's, whatever numbers are written; strings for text, booleans and mixtures."""
+    if any(isinstance(v, bool | str) for v in values):
+        return "str"
+    takes = frozenset[type]().union(*(f.scalars for f in declared))
+    return "float64" if float in takes else "int64"
 
 
 def _spread(entry: Entry, integral: bool, mistakes: Mistakes, notes: list[str]) -> list[Any]:

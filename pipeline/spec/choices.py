@@ -142,7 +142,7 @@ class Choices:
         wrong = len(self.mistakes.found)
         known = declared(kinds("distribution")["table"])
         if parameter not in known:
-            self.mistakes.add(entry.place, unknown(parameter, known, 'parameter of "table"'))
+            self.mistakes.add(entry.place, unknown(parameter, known, "parameter", "table"))
         elif not isinstance(entry.written, list) or not entry.written:
             self.mistakes.add(entry.place, f"{show(entry.written)} is no list of values; give at least one value")
         if len(self.mistakes.found) > wrong:
@@ -210,6 +210,10 @@ class Choices:
                     + "; remove the axis or add a section that takes it",
                 )
                 return
+            if "table" in takers and role == "distribution":
+                # Each value stands for other rows, so a section for each has to be read.
+                self.mistakes.add(entry.place, f"give each section a {parameter} of its own and remove the axis")
+                return
             fields = [takes(role, k)[parameter] for k in takers]
             if len(takers) < len(present):
                 applies = tuple(takers)
@@ -226,4 +230,4 @@ class Choices:
 
 def _near(name: str, known: Mapping[str, Any]) -> str:
     said = unknown(name, known, "parameter")
-    return said[said.index(";") :].rstrip("?") + "?" if "did you mean" in said else ""
+    return said[said.index(";") :] if "did you mean" in said else ""

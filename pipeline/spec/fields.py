@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import annotated_types as limits
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from predcube.pipeline.spec.mistakes import Mistakes, noun, show, unknown
+from predcube.pipeline.spec.mistakes import Mistakes, nearest, noun, show, unknown
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 _NOUNS = {int: "an integer", float: "a number", str: "a string", bool: "true or false"}
@@ -86,6 +86,7 @@ def check_table(
     mistakes: Mistakes,
     *,
     what: str,
+    of: str = "",
     elsewhere: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """The good values of a table whose keys are a dataclass's fields, defaults filled in (None is left out). Required
@@ -93,15 +94,17 @@ def check_table(
     known = declared(cls)
     prefix = f"{path}." if path else ""
     out: dict[str, Any] = {}
+    misspelt = set()
     for key, value in table.items():
         if key not in known:
-            mistakes.add(f"{prefix}{key}", unknown(key, known, what))
+            mistakes.add(f"{prefix}{key}", unknown(key, known, what, of))
+            misspelt.update(nearest(key, [name for name in known if name not in table]))
             continue
         good = check(value, known[key], f"{prefix}{key}", mistakes)
         if good is not None:
             out[key] = good
     for name, field in known.items():
-        if name in table or name in elsewhere:
+        if name in table or name in elsewhere or name in misspelt:
             continue
         if field.required:
             mistakes.add(f"{prefix}{name}", f"missing; give {field.wanted}")
@@ -123,11 +126,19 @@ def _refusal(kind: str, value: Any, context: Mapping[str, Any], field: Declared)
     if kind == "finite_number" or (isinstance(value, float) and not math.isfinite(value)):
         return f"{show(value)} is not finite; give {wanted}"
     if kind.endswith("_type") or kind in ("int_from_float", "int_parsing", "float_parsing"):
-        cure = " without quotes" if isinstance(value, str) and field.scalars & {int, float} else ""
+        cure = " without quotes" if isinstance(value, str) and field.scalars & {int, float} and _numeric(value) else ""
         return f"{show(value)} is {noun(value)}; give {wanted}{cure}"
     if kind in ("too_short", "string_too_short"):
         return f"{show(value)} is empty or too short; give {wanted}"
     return f"{show(value)} is out of range; give {wanted}"
+
+
+def _numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _words(annotation: Any, bounds: str = "") -> Iterator[str]:

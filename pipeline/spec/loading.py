@@ -74,7 +74,7 @@ class _Loader:
             self.mistakes.add("n", f"{show(raw['n'])} is {noun(raw['n'])}; write the values of an axis under [sweep]")
             raw = {k: v for k, v in raw.items() if k != "n"}
         file = check_table(raw, File, "", self.mistakes, what="key")
-        measure = check_table(file.get("measure", {}), Measure, "measure", self.mistakes, what="option of [measure]")
+        measure = check_table(file.get("measure", {}), Measure, "measure", self.mistakes, what="option")
         quantities = self._quantities(measure.get("quantities", []))
         targets = self._targets(measure.get("targets", {}), quantities)
 

@@ -70,12 +70,16 @@ def noun(value: Any) -> str:
     return names.get(type(value), f"a {type(value).__name__}")
 
 
-def unknown(name: str, known: Iterable[str], what: str) -> str:
-    """That a name is not known, with the nearest known one or else all of them."""
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known name that was probably meant, or nothing."""
+    return difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+
+
+def unknown(name: str, known: Iterable[str], what: str, of: str = "") -> str:
+    """That a name is not known (``of`` whom), with the nearest known one or else all of them."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    said = f'unknown {what} "{name}"' + (f' of "{of}"' if of else "")
+    near = nearest(name, names)
     if near:
-        return f'unknown {what} "{name}"; did you mean "{near[0]}"?'
-    if not names:
-        return f'unknown {what} "{name}"; nothing is taken here: remove it'
-    return f'unknown {what} "{name}"; give one of {", ".join(names)}'
+        return f'{said}; did you mean "{near[0]}"?'
+    return f"{said}; give one of {', '.join(names)}" if names else f"{said}; none is taken here: remove it"

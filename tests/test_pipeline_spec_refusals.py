@@ -1,0 +1,407 @@
+"""Specs that are wrong: one clear message with the place, the value and the cure; nothing is written."""
+
+import json
+import os
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from predcube.pipeline.failures import BadInput
+from predcube.pipeline.spec import load_spec, problems
+
+SPEC: dict[str, Any] = {
+    "name": "small",
+    "kind": "prediction",
+    "seed": 7,
+    "trials": 4,
+    "hypotheses": {"kind": "thresholds", "points": 9},
+    "distribution": {"kind": "threshold", "at": 4, "noise": 0.1},
+    "learner": {"kind": "stable", "gamma": 0.1},
+    "measure": {"quantities": ["excess_error"]},
+    "sweep": {"n": [20, 40]},
+}
+EXPONENTIAL = {"kind": "exponential", "label": "exponential", "epsilon": 1.0}
+ROWS = "weight,sex,died,note\n70,0,1,a\n80,1,0,b\n60,0,2,d\n90,1,1,e\n"
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """``SPEC`` with the value at a dotted path replaced, or taken out where it is ``...``."""
+    whole = deepcopy(SPEC)
+    *parents, last = path.split("/")
+    table = whole
+    for parent in parents:
+        table = table.setdefault(parent, {})
+    if value is ...:
+        del table[last]
+    else:
+        table[last] = value
+    return whole
+
+
+BAD = {
+    "an unknown key": ("trails", 3, "trails: ", 'did you mean "trials"?'),
+    "an unknown key in a section": ("learner/gama", 0.1, "learner.gama: ", 'did you mean "gamma"?'),
+    "an unknown option": ("measure/neighbors", 5, "measure.neighbors: ", 'did you mean "neighbours"?'),
+    "an unknown kind": ("learner/kind", "stabel", "learner.kind: ", 'did you mean "stable"?'),
+    "no kind": ("learner/kind", ..., "learner.kind: missing; give one of ", "stable"),
+    "a kind that is no text": ("learner/kind", 3, "learner.kind: 3 is an integer; give one of ", "stable"),
+    "an unknown quantity": ("measure/quantities", ["stabilty"], "measure.quantities[0]: ", 'did you mean "stability"?'),
+    "a quantity to come": (
+        "measure/quantities",
+        ["swap_ratio"],
+        '"swap_ratio" is not built in yet; there are ',
+        "error",
+    ),
+    "a quantity twice": ("measure/quantities", ["error", "error"], "measure.quantities[1]: ", "stands twice"),
+    "no quantities": ("measure/quantities", [], "measure.quantities: ", "empty"),
+    "an unknown method": ("measure/method", "laplce", "measure.method: ", 'did you mean "laplace"?'),
+    "an unknown target": ("measure/targets", {"excess": 0.1}, "measure.targets.excess: ", "excess_error"),
+    "a target not measured": ("measure/targets", {"stability": 0.1}, "measure.targets.stability: ", "is not measured"),
+    "a confidence of 1": ("measure/targets", {"confidence": 1}, "measure.targets.confidence: 1 is out of range", "< 1"),
+    "the other kind of sweep": ("kind", "predictability", "kind: ", "is not built in yet"),
+    "a number in quotes": ("learner/gamma", "0.1", 'learner.gamma: "0.1" is a string', "without quotes"),
+    "a boolean for a number": ("learner/gamma", True, "learner.gamma: true is a boolean", "number > 0"),
+    "a boolean for an integer": ("trials", True, "trials: true is a boolean", "an integer ≥ 1"),
+    "a float for an integer": ("trials", 4.0, "trials: 4.0 is a float", "an integer ≥ 1"),
+    "no trials": ("trials", 0, "trials: 0 is out of range", "an integer ≥ 1"),
+    "trials left out": ("trials", ..., "trials: missing", "an integer ≥ 1"),
+    "γ = 0": ("learner/gamma", 0, "learner.gamma: 0 is out of range", "number > 0"),
+    "γ < 0": ("learner/gamma", -0.1, "learner.gamma: -0.1 is out of range", "number > 0"),
+    "γ not a number": ("learner/gamma", float("nan"), "learner.gamma: nan is not finite", "number > 0"),
+    "no γ": ("learner/gamma", ..., "learner: ", "gamma"),
+    "n' given twice": (
+        "learner",
+        {"kind": "stable", "gamma": 0.1, "subset_size": 2, "subset_fraction": 0.1},
+        "learner: ",
+        "give one of them",
+    ),
+    "a section that is no table": ("learner", "stable", 'learner: "stable" is a string', "give a table"),
+    "no learner": ("learner", ..., "learner: missing; give [learner]", "stable"),
+    "no law": ("distribution", ..., "distribution: missing; give [distribution]", "[table]"),
+    "a law and a table": (
+        "table",
+        {"path": "rows.csv", "features": ["weight"], "label": "sex"},
+        "table: [distribution] and [table] both give the distribution",
+        "keep one",
+    ),
+    "noise above ½": ("distribution/noise", 0.6, "distribution.noise: 0.6 is out of range", "≤ 0.5"),
+    "a law that does not fit X": (
+        "distribution",
+        {"kind": "joint", "table": [[0.5, 0.5]]},
+        "distribution: ",
+        "9 points",
+    ),
+    "probabilities that do not sum to 1": (
+        "distribution",
+        {"kind": "joint", "table": [[0.5, 0.4]] * 9},
+        "distribution: ",
+        "sum to 8.1",
+    ),
+    "no n": ("sweep", {}, "n: missing; give the sample size", "n = 100"),
+    "n in place": ("n", [20, 40], "n: [20, 40] is a list", "under [sweep]"),
+    "an empty axis": ("sweep/n", [], "sweep.n: the axis is empty", "at least one value"),
+    "a value twice": ("sweep/n", [20, 40, 20], "sweep.n: 20 stands 2 times", "keep one"),
+    "a value twice but for its type": ("sweep/learner.gamma", [1, 1.0], "sweep.learner.gamma: 1.0 stands", "keep one"),
+    "a value twice but for rounding": (
+        "sweep/learner.gamma",
+        [0.3, 0.1 + 0.2],
+        "sweep.learner.gamma: 0.3 and 0.30000000000000004 are one number",
+        "keep one",
+    ),
+    "NaN on an axis": ("sweep/learner.gamma", [0.1, float("nan")], "sweep.learner.gamma[1]: nan is not finite", "give"),
+    "infinity on an axis": ("sweep/n", [20, float("inf")], "sweep.n[1]: inf is not finite", "an integer ≥ 1"),
+    "a bad value on an axis": ("sweep/learner.gamma", [0.1, -1], "sweep.learner.gamma[1]: -1 is out of range", "> 0"),
+    "types mixed on an axis": (
+        "sweep/learner.gamma",
+        ["auto", 0.1],
+        'sweep.learner.gamma[0]: "auto" is a string; give a number > 0',
+        "0",
+    ),
+    "a float on an integer axis": ("sweep/n", [20, 40.0], "sweep.n[1]: 40.0 is a float", "an integer ≥ 1"),
+    "booleans on an axis": ("sweep/n", [True], "sweep.n[0]: true is a boolean", "an integer ≥ 1"),
+    "a list on an axis": ("sweep/n", [[20]], "sweep.n[0]: [20] is a list", "an integer ≥ 1"),
+    "one value": ("sweep/n", 20, "sweep.n: 20 is one value", "a list of values"),
+    "an unknown key of a range": (
+        "sweep/n",
+        {"start": 20, "stop": 80, "nun": 3},
+        "sweep.n.nun: ",
+        'did you mean "num"?',
+    ),
+    "a log axis through 0": (
+        "sweep/distribution.noise",
+        {"start": 0, "stop": 0.4, "num": 3, "spacing": "log"},
+        "sweep.distribution.noise: a log axis needs ends > 0",
+        "linear",
+    ),
+    "steps between integers": (
+        "sweep/n",
+        {"start": 20, "stop": 25, "num": 3},
+        "sweep.n: 3 equal steps from 20 to 25 pass through 22.5",
+        "choose num",
+    ),
+    "one step of a range": (
+        "sweep/n",
+        {"start": 20, "stop": 25, "num": 1},
+        "sweep.n: one value cannot reach",
+        "num ≥ 2",
+    ),
+    "an unknown path": ("sweep/lerner.gamma", [0.1], "sweep.lerner.gamma: ", 'did you mean "learner"?'),
+    "a path too long": ("sweep/learner.gamma.x", [0.1], "sweep.learner.gamma.x: ", '"learner.gamma"'),
+    "a section for a path": ("sweep/learner", [0.1], "sweep.learner: ", '"learner.<parameter>"'),
+    "a parameter no learner takes": (
+        "sweep/learner.epsilon",
+        [0.1],
+        'sweep.learner.epsilon: no learner of the sweep takes "epsilon"',
+        "remove the axis",
+    ),
+    "a parameter no learner takes, nearly": (
+        "sweep/learner.gama",
+        [0.1],
+        "sweep.learner.gama: ",
+        'did you mean "gamma"?',
+    ),
+    "the seed as an axis": ("sweep/seed", [1, 2], "sweep.seed: seed cannot be an axis", "raise trials"),
+    "trials as an axis": ("sweep/trials", [1, 2], "sweep.trials: trials cannot be an axis", "dimension"),
+    "the name as an axis": ("sweep/name", ["a"], "sweep.name: name cannot be an axis", "its own file"),
+    "quantities as an axis": ("sweep/measure.quantities", [["error"]], "sweep.measure.quantities: ", "whole sweep"),
+    "a section and an axis of sections": (
+        "sweep/learner",
+        [EXPONENTIAL],
+        "sweep.learner: [learner] and [[sweep.learner]] both give the learner",
+        "keep one",
+    ),
+    "n' above n in every cell": (
+        "learner",
+        {"kind": "stable", "gamma": 0.1, "subset_size": 50},
+        "sweep.n: all 2 cells are infeasible, nothing would be run: ",
+        "subset_size = 50 is above n = 20",
+    ),
+    "a grid too large": (
+        "sweep",
+        {
+            "n": {"start": 1, "stop": 10000, "num": 10000},
+            "learner.gamma": {"start": 0.0001, "stop": 0.5, "num": 5000},
+        },
+        "sweep: the grid has 50000000 cells",
+        "shorten an axis",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_one_mistake_is_one_message_with_its_place_and_its_cure(what: str) -> None:
+    path, value, start, cure = BAD[what]
+    spec = changed(path, value)
+    with pytest.raises(BadInput) as caught:
+        load_spec(spec)
+    message = str(caught.value)
+    assert caught.value.status == 2
+    assert message.startswith("spec: ")
+    assert "problems" not in message, message
+    assert start in message
+    assert cure in message
+    [problem] = problems(spec)
+    assert message == f"spec: {problem}"
+
+
+SECTIONS = {
+    "no label": ([{"kind": "erm"}], "sweep.learner[0].label: missing", "give each section a label"),
+    "a label twice": (
+        [{"label": "a", "kind": "erm"}, {"label": "a", "kind": "stable", "gamma": 0.1}],
+        'sweep.learner[1].label: "a" stands twice',
+        "its own",
+    ),
+    "a value among tables": ([EXPONENTIAL, 3], "sweep.learner[1]: 3 is an integer", "give a table"),
+    "an unknown key": ([{**EXPONENTIAL, "epsilom": 1}], "sweep.learner[0].epsilom: ", 'did you mean "epsilon"?'),
+    "a section that does not build": ([{"label": "a", "kind": "stable"}], "sweep.learner[0]: ", "gamma"),
+    "a value that stands wrong": (
+        [{**EXPONENTIAL, "epsilon": -1}],
+        "sweep.learner[0].epsilon: -1 is out of range",
+        "number > 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SECTIONS)
+def test_a_section_axis_says_which_section_is_wrong(what: str) -> None:
+    written, start, cure = SECTIONS[what]
+    spec = {**SPEC, "sweep": {"n": [20], "learner": written}}
+    del spec["learner"]
+    [problem] = problems(spec)
+    assert str(problem).startswith(start)
+    assert cure in str(problem)
+
+
+def test_a_section_that_sets_what_an_axis_sets_is_refused() -> None:
+    sections = [{"label": "a", "kind": "stable", "gamma": 0.1}, EXPONENTIAL]
+    spec = {**SPEC, "sweep": {"n": [20], "learner": sections, "learner.gamma": [0.1, 0.2]}}
+    del spec["learner"]
+    [problem] = problems(spec)
+    assert str(problem) == "sweep.learner[0].gamma: set here and by the axis sweep.learner.gamma; keep one"
+
+
+def test_every_mistake_is_reported_at_once() -> None:
+    spec = {
+        "trails": 4,
+        "seed": "7",
+        "hypotheses": {"kind": "tresholds"},
+        "distribution": {"kind": "threshold", "noise": 0.7},
+        "learner": {"kind": "stable", "gamma": 0},
+        "measure": {"quantities": ["eror"], "method": "fast"},
+        "sweep": {"n": [], "learner.epsilon": [1], "seed": [1]},
+    }
+    paths = [p.path for p in problems(spec)]
+    assert paths == [
+        "trails",
+        "seed",
+        "measure.method",
+        "measure.quantities[0]",
+        "sweep.seed",
+        "hypotheses.kind",
+        "distribution.noise",
+        "distribution.at",
+        "learner.gamma",
+        "sweep.n",
+        "sweep.learner.epsilon",
+    ]
+    with pytest.raises(BadInput, match=f"spec: {len(paths)} problems\n  trails: "):
+        load_spec(spec)
+
+
+TABLES = {
+    "a missing file": ({"path": "nowhere.csv"}, "table.path: ", "nowhere.csv"),
+    "a missing column": ({"features": ["wieght"]}, "table.features[0]: ", "'weight'"),
+    "a column of text": ({"features": ["note"]}, "table.features[0]: ", "numbers are needed"),
+    "a label that is not there": ({"label": "dead"}, "table.label: ", "'died'"),
+    "a label that is not binary": (
+        {"label": "died"},
+        'table.label: "died" is not binary: it has 3 values (1, 0, 2)',
+        "died = 1",
+    ),
+    "a label of text": ({"label": "note"}, 'table.label: "note" is not binary', "note = 'a'"),
+    "a label that reads a file": ({"label": "(select 1)"}, "table.label: ", "not allowed"),
+    "no features": ({"features": []}, "table.features: ", "empty"),
+    "a table of a kind": ({"kind": "csv"}, "table.kind: ", "remove it"),
+}
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_what_is_wrong_with_a_table(what: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(ROWS, encoding="utf-8")
+    change, start, cure = TABLES[what]
+    table = {"path": "rows.csv", "features": ["weight"], "label": "sex", **change}
+    table["path"] = str(tmp_path / table["path"])
+    spec = {
+        **SPEC,
+        "hypotheses": {"kind": "thresholds"},
+        "learner": {"kind": "erm"},
+        "sweep": {"n": [2]},
+        "table": table,
+    }
+    del spec["distribution"]
+    [problem] = problems(spec)
+    assert str(problem).startswith(start)
+    assert cure in str(problem)
+
+
+def test_a_sample_larger_than_the_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(ROWS, encoding="utf-8")
+    spec = {**SPEC, "hypotheses": {"kind": "thresholds"}, "sweep": {"n": [50]}}
+    spec["table"] = {"path": str(tmp_path / "rows.csv"), "features": ["weight"], "label": "sex"}
+    del spec["distribution"]
+    [problem] = problems(spec)
+    assert "sweep.n: the cell is infeasible" in str(problem)
+    assert "4 rows" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "[sweep]\nn = [1]\nlearner.gamma = [1]",
+            "line 3: learner.gamma without quotes is read as nested tables; quote",
+        ),
+        ('[sweep]\nlearner.gamma = [1]\n[[sweep.learner]]\nlabel = "a"', 'quote the path: "learner.gamma" = …'),
+        ("trials = 3\ntrials = 4\n", 'line 2: "trials = 4" is already set above'),
+        ("name = stable\n", 'text is written in quotes: "stable"'),
+        ("n = [1, 2\ntrials = 3\n", "line 2: not TOML, unclosed array"),
+    ],
+)
+def test_what_toml_refuses_is_said_with_its_line_and_a_cure(text: str, words: str) -> None:
+    if text.startswith("[sweep]\nn = [1]"):
+        text = text.replace("n = [1]", "learner = 1")
+    with pytest.raises(BadInput) as caught:
+        load_spec(text)
+    assert words in str(caught.value)
+
+
+def test_a_spec_that_is_not_there_is_said() -> None:
+    with pytest.raises(BadInput, match=r"nowhere\.toml: no such file"):
+        load_spec("nowhere.toml")
+    assert "no such file" in str(problems("nowhere.toml")[0])
+
+
+def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    code = "from predcube.pipeline.cli import checking\nfrom predcube.pipeline.cli.app import main\nmain()"
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+
+
+TEXT = """
+trials = 4
+n = 20
+[hypotheses]
+kind = "thresholds"
+points = 9
+[distribution]
+kind = "threshold"
+at = 4
+[learner]
+kind = "stable"
+gamma = 0.1
+"""
+
+
+def test_check_prints_every_problem_and_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(TEXT.replace("gamma = 0.1", "gama = 0.1").replace("= 4", '= "4"'))
+    done = run("check", "bad.toml", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[0] == "predcube: bad.toml: 3 problems"
+    assert "Traceback" not in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
+
+
+def test_check_and_plan_of_a_good_spec(tmp_path: Path) -> None:
+    (tmp_path / "good.toml").write_text(TEXT + '[sweep]\n"distribution.noise" = [0, 0.1]\n')
+    done = run("check", "good.toml", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "good.toml: good; 2 cells (2 noise) × 4 trials\n"
+    done = run("plan", "good.toml", "--json", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    plan = json.loads(done.stdout)
+    assert plan["cells"] == 2
+    assert [c["noise"] for c in plan["grid"]] == [0.0, 0.1]
+    assert plan["infeasible_cells"] == 0
+    done = run("plan", "good.toml", folder=tmp_path)
+    assert "2 cells" in done.stdout or "2 (2 noise)" in done.stdout
+    assert [p.name for p in tmp_path.iterdir()] == ["good.toml"]
+
+
+def test_a_plan_over_budget_is_refused_with_its_status(tmp_path: Path) -> None:
+    (tmp_path / "good.toml").write_text(TEXT.replace("trials = 4", "trials = 100000"))
+    done = run("plan", "good.toml", "--budget", "0.000001", folder=tmp_path)
+    assert done.returncode == 4
+    assert "core-hours, above the budget of 1e-06" in done.stderr
+    assert "raise the budget" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["good.toml"]
