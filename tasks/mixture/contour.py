@@ -24,6 +24,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.tasks.mixture.recursion import SPILL
+
 SATURATED = -39.2
 """log(tλ) below which e^{−tλ} is 1 in a float."""
 DONE = -50.0
@@ -211,6 +213,10 @@ def _integrate(
                 flat[c] *= down
                 flat_bound[c] *= down
             for d in range(first, last):
+                if total[d] > 0.0 and total[d] * down < SPILL:
+                    settled[d] = np.logaddexp(settled[d], top + math.log(total[d]))
+                    worst = max(worst, bound[d] / total[d])
+                    total[d] = bound[d] = 0.0
                 total[d] *= down
                 bound[d] *= down
             top = logs
@@ -257,9 +263,9 @@ def _integrate(
             last -= 1
             live -= repeats[last] * sizes[kinds[last]]
             if total[last] > 0.0:
-                settled[last] = top + math.log(total[last])
+                settled[last] = np.logaddexp(settled[last], top + math.log(total[last]))
                 worst = max(worst, bound[last] / total[last])
-            else:
+            elif settled[last] == -np.inf:
                 worst = np.inf
 
         # What later nodes can still add to any sum is at most its integrand over the least Z.
@@ -284,9 +290,9 @@ def _integrate(
         value = total[d] if d >= first else flat[kinds[d]]
         modulus = bound[d] if d >= first else flat_bound[kinds[d]]
         if value > 0.0:
-            settled[d] = top + math.log(value)
+            settled[d] = np.logaddexp(settled[d], top + math.log(value))
             worst = max(worst, modulus / value)
-        else:
+        elif settled[d] == -np.inf:
             worst = np.inf
     if null <= 0.0:
         return settled, -np.inf, np.inf

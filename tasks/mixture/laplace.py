@@ -85,6 +85,15 @@ def log_weights(
     return found
 
 
+def batch_log_weights(
+    losses: NDArray[np.float64], held: NDArray[np.int64], *, subset_size: int, beta: float
+) -> NDArray[np.float64]:
+    """The same for B samples of one size on the same points: ``losses`` (B, k + 1), ``held`` (B, k) → (B, k + 1)."""
+    return np.stack(
+        [log_weights(own, c, subset_size=subset_size, beta=beta) for own, c in zip(losses, held, strict=True)]
+    )
+
+
 def check_sum(logs: NDArray[np.float64], tolerance: float, where: str) -> None:
     """Raise ArithmeticError unless the weights sum to 1: dividing by their sum would hide what went wrong."""
     total = float(np.exp(log_sum(logs)))

@@ -1,4 +1,4 @@
-"""E_I[e^{−tZ_I}] and its parts by a recursion of positive terms: the oracle of ``contour``, and faster where n' is small.
+"""E_I[e^{−tZ_I}] and its parts by a recursion of positive terms: the oracle of ``contour``, and quick for small n'.
 
 With x_u = e^{−tλ_u} and N the examples seen so far, f_N(j) = E[Π_{u hit} x_u] over a uniform j-subset of them, j ≤ n'.
 One more example at point u is in the subset with probability j/(N + 1); the first one of its point to be taken pays
@@ -14,6 +14,9 @@ every point v at once G_v = E[1{v ∈ T}·e^{−tZ_I}] = Σ_j adjoint(j)·touche
 import numba
 import numpy as np
 from numpy.typing import NDArray
+
+SPILL = 1e-200
+"""A running sum below this, in units of the largest node, is put away as a log before it underflows."""
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -73,7 +76,7 @@ def _integrate(
     touched = np.empty((k, size + 1))
     state = np.empty(size + 1)
     hit = np.empty(k)
-    total = np.zeros(k)
+    total, settled = np.zeros(k), np.full(k, -np.inf)
     null, top = 0.0, -np.inf
     for i in range(len(tau)):
         value = _node(np.exp(-np.exp(tau[i] + log_scale)), held, size, touched, state, hit)
@@ -81,13 +84,18 @@ def _integrate(
             break
         logs = log_step[i] + np.log(value) - np.exp(tau[i])
         if logs > top:
-            null *= np.exp(top - logs)
-            total *= np.exp(top - logs)
+            down = np.exp(top - logs)
+            null *= down
+            for v in range(k):
+                if 0.0 < total[v] * down < SPILL or (total[v] > 0.0 and down == 0.0):
+                    settled[v] = np.logaddexp(settled[v], top + np.log(total[v]))
+                    total[v] = 0.0
+                total[v] *= down
             top = logs
         part = np.exp(logs - top)
         null += part
         total += part / value * hit
-    return top + np.log(total), top + np.log(null)
+    return np.logaddexp(settled, top + np.log(total)), top + np.log(null)
 
 
 def integrate(

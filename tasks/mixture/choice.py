@@ -1,0 +1,169 @@
+"""Which way to the weights: in go counts alone, out come operations, a method, and the workload it makes.
+
+Always true: nothing here looks at a clock or at the labels, so a choice is the same on every machine and in a plan as
+in a run.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, get_args
+
+from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.mixture import analytic, laplace, support
+from predcube.tasks.mixture.base import Mixture, Occupancy, Workload
+from predcube.tasks.mixture.enumeration import Enumeration
+from predcube.tasks.mixture.full import Single
+from predcube.tasks.mixture.montecarlo import SAMPLES, MonteCarlo
+from predcube.tasks.mixture.samples import occupied
+from predcube.tasks.mixture.subsets import LARGEST_RANK
+
+type Method = Literal["analytic", "laplace", "support", "enumerate", "mc"]
+METHODS: tuple[Method, ...] = get_args(Method.__value__)
+
+EXACT_BUDGET = float(2**33)
+"""Elementary operations (about a nanosecond each) that an exact method may take for one data set before ``auto``
+samples instead."""
+CALL = 30_000.0
+"""Operations of asking a class for the representatives of one set of points."""
+
+
+def inapplicable(
+    hypotheses: HypothesisClass, method: str, *, k: int, n: int, subset_size: int, weights: bool = False
+) -> str | None:
+    """Why ``method`` cannot be used on a sample of n examples at k distinct points, or None."""
+    if method not in METHODS:
+        return f"method {method!r} is unknown; take one of auto, {', '.join(METHODS)}"
+    if method == "analytic" and not hypotheses.free:
+        return f"analytic has closed forms for the cube, not for {hypotheses.kind}; take auto"
+    if method == "analytic" and weights:
+        return "analytic gives predictions and errors, not the weight of each function; take support or enumerate"
+    if method == "laplace" and not hypotheses.additive:
+        return f"laplace needs a class with one hypothesis a point, which {hypotheses.kind} is not; take auto"
+    if method == "support" and k > support.LARGEST:
+        return f"support sums over 2^{k} sets of points, at most 2^{support.LARGEST}; take another method"
+    if method == "enumerate" and math.comb(n, subset_size) > LARGEST_RANK:
+        return f"enumerate would visit C({n}, {subset_size}) > 2^63 subsets; take laplace or support, or mc"
+    return None
+
+
+def kernel(hypotheses: HypothesisClass, method: str) -> str:
+    """The name of the code that a method runs for this class: operations of one kernel take one time each, so that
+    seconds per operation can be measured kernel by kernel."""
+    return f"{method}_additive" if method in ("enumerate", "mc") and hypotheses.additive else method
+
+
+def operations(
+    hypotheses: HypothesisClass,
+    method: str,
+    *,
+    k: int,
+    n: int,
+    subset_size: int,
+    beta: float,
+    relative: bool = True,
+    samples: int | None = None,
+) -> float:
+    """Elementary operations of one mixture on k distinct points by ``method``: a count for choosing and planning, inf
+    where the method does not apply."""
+    if inapplicable(hypotheses, method, k=k, n=n, subset_size=subset_size) is not None:
+        return math.inf
+    if method == "analytic":
+        return 16.0 * k
+    if method == "laplace":
+        return _laplace(k, n, subset_size, beta, relative)
+    if method == "support":
+        polynomials = 2.0 ** (k - k // 2) * subset_size * min(subset_size, math.ceil(n / k))
+        asking = 0.0 if hypotheses.additive else CALL * 2.0**k
+        return 2e5 + polynomials + 2.0**k * (2.0 * subset_size + 10.0 * k) + asking
+    visited = float(math.comb(n, subset_size)) if method == "enumerate" else float(samples or SAMPLES)
+    if hypotheses.additive:
+        return 4.0 * visited if method == "enumerate" else 8.0 * visited * subset_size
+    # A general class is asked once for each distinct set of points in a block.
+    return visited * (32.0 * subset_size + CALL * _distinct_share(visited, k, subset_size))
+
+
+def _distinct_share(visited: float, k: int, subset_size: int) -> float:
+    sets = sum(math.comb(k, j) for j in range(1, min(k, subset_size) + 1)) if k < 64 else math.inf
+    block = min(visited, 2.0**14)
+    return min(1.0, sets / block)
+
+
+def _laplace(k: int, n: int, subset_size: int, beta: float, relative: bool) -> float:
+    # Losses of different hypotheses are taken to differ by up to n/2: log Z ranges over β·n/2.
+    nodes = 32.0 + 4.0 * (beta * n / 2 + math.log1p(subset_size))
+    if subset_size <= laplace.SMALL:
+        return nodes * 10.0 * n * subset_size
+    if not relative:
+        nodes = min(nodes, 250.0)
+    angles = 15.0 if k > n / 2 else 9.0 + 4.3 * math.sqrt(subset_size)
+    between = min(float(k), 43.0 / beta) if beta > 0 else float(k)
+    return nodes * (3000.0 + between * angles * (6.0 if k > n / 2 else 30.0))
+
+
+def choose_method(
+    hypotheses: HypothesisClass, *, k: int, n: int, subset_size: int, beta: float, weights: bool = False
+) -> str:
+    """The cheapest exact method for n examples at k distinct points within ``EXACT_BUDGET`` operations, else "mc".
+
+    ``weights``: the weight of every function is wanted, so that marginals (analytic) will not do.
+    """
+    exact = [m for m in METHODS if m != "mc" and not (weights and m == "analytic")]
+    cost = {m: operations(hypotheses, m, k=k, n=n, subset_size=subset_size, beta=beta) for m in exact}
+    best = min(exact, key=cost.__getitem__)
+    return best if cost[best] <= EXACT_BUDGET else "mc"
+
+
+def subset_mixture(
+    hypotheses: HypothesisClass,
+    sample: Occupancy,
+    *,
+    subset_size: int,
+    beta: float,
+    method: str = "auto",
+    relative: bool = True,
+    samples: int | None = None,
+    seed: int | None = None,
+    weights: bool = False,
+) -> Workload:
+    """The mixture of theory's central object: draw I of n' = ``subset_size`` examples uniformly without replacement, T
+    their set of points, then h ∈ H_T with probability ∝ exp(−β·n·L_S(h)); w_h = E_I[1{h ∈ H_T}·λ_h/Z_I].
+
+    ``method`` is auto or one of ``METHODS``; ``relative=False`` lets ``laplace`` keep absolute accuracy of the weights
+    only (10 to 50 % faster, not for logs); ``samples`` and ``seed`` are for mc (defaults ``SAMPLES`` and 0), ``seed``
+    being the root of the subsets' streams: give another for each trial. ``weights`` as for ``choose_method``.
+
+    Raises ValueError where n' is not in [1, n], β < 0, or the method does not apply. Source: Dagan & Feldman 2020,
+    section 3.
+    """
+    sample = occupied(sample)
+    k, n = len(sample.points), sample.n
+    if not 1 <= subset_size <= n:
+        raise ValueError(f"subset size {subset_size} must lie in [1, n] with n = {n}; change it or n")
+    if not 0.0 <= beta < math.inf:
+        raise ValueError(f"beta {beta} must be finite and not negative")
+    if method == "auto":
+        method = choose_method(hypotheses, k=k, n=n, subset_size=subset_size, beta=beta, weights=weights)
+    reason = inapplicable(hypotheses, method, k=k, n=n, subset_size=subset_size, weights=weights)
+    if reason is not None:
+        raise ValueError(reason)
+    if method == "mc":
+        return MonteCarlo(
+            hypotheses=hypotheses,
+            sample=sample,
+            subset_size=subset_size,
+            beta=beta,
+            samples=SAMPLES if samples is None else samples,
+            seed=0 if seed is None else seed,
+        )
+    if method == "enumerate":
+        return Enumeration(hypotheses=hypotheses, sample=sample, subset_size=subset_size, beta=beta)
+    cost = operations(hypotheses, method, k=k, n=n, subset_size=subset_size, beta=beta, relative=relative)
+    compute: Callable[[], Mixture]
+    if method == "analytic":
+        compute = partial(analytic.subset_marginals, hypotheses, sample, subset_size=subset_size, beta=beta)
+    elif method == "laplace":
+        compute = partial(laplace.weights, hypotheses, sample, subset_size=subset_size, beta=beta, relative=relative)
+    else:
+        compute = partial(support.weights, hypotheses, sample, subset_size=subset_size, beta=beta)
+    return Single(compute=compute, cost=cost)

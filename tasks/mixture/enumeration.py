@@ -1,0 +1,147 @@
+"""Every subset in turn: in go rank ranges, out come sums of weights that add. Any class; exact.
+
+Always true: block b holds ranks [b·length, (b + 1)·length), a length fixed by a count of operations; so any way to
+share the blocks out gives the same bits.
+"""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.mixture import subsets, visits
+from predcube.tasks.mixture.base import LEAF_OPERATIONS, MixtureWeights, Occupancy
+
+ADDITIVE_BLOCK = LEAF_OPERATIONS // 4
+GENERAL_BLOCK = 2**14
+"""Subsets a block. An additive class pays about four operations a subset; another class several hundred for each
+distinct set of points, and the block's rows lie in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enumeration:
+    """The workload of all C(n, n') subsets. ``sample`` has occupied points only."""
+
+    hypotheses: HypothesisClass
+    sample: Occupancy
+    subset_size: int
+    beta: float
+
+    @property
+    def total(self) -> int:
+        return subsets.count(self.sample.n, self.subset_size)
+
+    @property
+    def block(self) -> int:
+        return ADDITIVE_BLOCK if self._by_prefixes else GENERAL_BLOCK
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.total // self.block)
+
+    @property
+    def cost(self) -> float:
+        each = 4.0 if self._by_prefixes else 32.0 * self.subset_size
+        return each * min(self.block, self.total)
+
+    @property
+    def _log_scale(self) -> NDArray[np.float64]:
+        """log λ_v of the points in order, with λ_0 = 1 (additive classes)."""
+        points = self.sample.points
+        losses = self.hypotheses.loss(self.hypotheses.representatives(points), points, self.sample.counts)
+        return np.asarray(self.beta * (losses[0] - losses[:0:-1]))
+
+    @property
+    def _by_prefixes(self) -> bool:
+        return self.hypotheses.additive and bool(np.abs(self._log_scale).max() <= visits.RANGE)
+
+    def partial(self, block: int) -> visits.Sums:
+        start = block * self.block
+        length = min(self.block, self.total - start)
+        n, size = self.sample.n, self.subset_size
+        place = np.repeat(np.arange(len(self.sample.points)), self.sample.counts.sum(axis=1))
+        if not self._by_prefixes:
+            rows = place[subsets.ranked(start, length, n, size)]
+            return visits.general(self.hypotheses, self.sample, self.beta, rows, np.zeros(length, dtype=np.int64))
+        log_scale = self._log_scale
+        sums = np.zeros(len(log_scale) + 1)
+        _prefixes(subsets.unrank(start, n, size), length, place, np.exp(log_scale), sums)
+        with np.errstate(divide="ignore"):
+            logs = np.log(sums) + np.append(0.0, log_scale)
+        return visits.Sums(representatives=np.arange(len(sums)), logs=logs[None], groups=np.zeros(1, dtype=np.int64))
+
+    def finish(self, total: visits.Sums) -> MixtureWeights:
+        representatives, logs = total.representatives, total.logs[0]
+        if self._by_prefixes:
+            # Sums are numbered null, then points upwards; representatives come null, then points downwards.
+            representatives, logs = self.hypotheses.representatives(self.sample.points), np.append(logs[0], logs[:0:-1])
+        return MixtureWeights(
+            representatives=representatives,
+            log_weights=logs - np.log(self.total),
+            method="enumerate",
+            subsets=self.total,
+        )
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _prefixes(
+    first: NDArray[np.int64],
+    length: int,
+    place: NDArray[np.int64],
+    scale: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """Σ 1/Z over ``length`` subsets from ``first`` on in lexicographic order, for the null hypothesis (``sums[0]``)
+    and for each point of T (``sums[v + 1]``), with Z = 1 + Σ_{v∈T} ``scale[v]``.
+
+    A stack holds Z of every prefix and the sum of 1/Z over the subsets that continue it: the last element runs in a
+    tight loop of one addition, one division and one sum, and a prefix's sum is handed down when it is left. Equal
+    points stand side by side, so an element opens a new point exactly where the one before it is another point.
+    """
+    n, size = len(place), len(first)
+    state = first.copy()
+    z = np.ones(size + 1)  # z[j]: of the first j elements
+    kept = np.zeros(size + 1)  # kept[j]: Σ 1/Z of the visited subsets that share the current first j elements
+    for j in range(size):
+        fresh = j == 0 or place[state[j]] != place[state[j - 1]]
+        z[j + 1] = z[j] + (scale[place[state[j]]] if fresh else 0.0)
+    last = size - 1
+    left = length
+    while left > 0:
+        stop = min(n, state[last] + left)
+        left -= stop - state[last]
+        base, before = z[last], -1
+        if last > 0:
+            before = place[state[last - 1]]
+        inside = 0.0
+        i = state[last]
+        while i < stop and place[i] == before:
+            inside += 1.0 / base
+            i += 1
+        while i < stop:
+            share = 1.0 / (base + scale[place[i]])
+            sums[place[i] + 1] += share
+            inside += share
+            i += 1
+        kept[last] += inside
+        # Leave prefixes that are exhausted, handing their sums down, and step to the next one.
+        j = last - 1
+        while j >= 0:
+            if j == 0 or place[state[j]] != place[state[j - 1]]:
+                sums[place[state[j]] + 1] += kept[j + 1]
+            kept[j] += kept[j + 1]
+            kept[j + 1] = 0.0
+            if left > 0 and state[j] < n - size + j:
+                break
+            j -= 1
+        if j < 0:
+            break
+        state[j] += 1
+        for i in range(j + 1, size):
+            state[i] = state[i - 1] + 1
+        for i in range(j, size):
+            fresh = i == 0 or place[state[i]] != place[state[i - 1]]
+            z[i + 1] = z[i] + (scale[place[state[i]]] if fresh else 0.0)
+    sums[0] += kept[0]
