@@ -119,8 +119,8 @@ def write_tile(
     too); they must equal the cube's labels in this region. ``arrays`` holds every variable, with the tile's shape
     and the variable's dtype. Where a variable ``q`` has ``q_status``: done and NaN together, or not done and a
     value, or missing, are refused. ``receipt`` needs no key, coordinates or digest: they are filled in, and the
-    receipt as written is returned. ``error`` is cut to 2048 characters. ``generation`` as the driver read it
-    (``None`` reads it now).
+    receipt as written is returned. ``error`` goes with ``receipt.failed``, and is cut to 2048 characters.
+    ``generation`` is what the driver read (``None`` reads it now).
 
     Raises StoreError before anything is written if anything does not fit. A tile that is written again (a retry)
     loses its old receipt first.
@@ -131,16 +131,17 @@ def write_tile(
     labels = schema.coordinates(key)
     _check_labels(key, labels, coordinates)
     _check_arrays(key, schema, arrays)
+    if bool(error) != bool(receipt.failed):
+        raise StoreError(f"tile {key}: {receipt.failed} places failed and the error is {error!r}; give both or neither")
     signed = receipt.signed(key, labels, digest(arrays, labels))
     region = schema.region(key)
     with place.refusals(url):
-        ledger = handle.arrays
         receipt_key = f"ledger/receipt/c/{'/'.join(map(str, key))}"
         place.delete(handle.store, receipt_key)
         for variable in schema.variables:
             handle.arrays[variable.name][(*region, *(slice(None) for _ in variable.extra))] = arrays[variable.name]
-        ledger["/error"][key] = (error or "")[:ERROR_WIDTH]
-        ledger["/receipt"][key] = signed.to_text()
+        handle.arrays["/error"][key] = (error or "")[:ERROR_WIDTH]
+        handle.arrays["/receipt"][key] = signed.to_text()
     return signed
 
 
@@ -165,18 +166,47 @@ def read_tile(url: str, key: TileKey) -> dict[str, NDArray[Any]]:
 
 def open_cube(url: str) -> xarray.DataTree:
     """The cube as a lazy tree with the groups ``trials``, ``ledger`` and, once reduced, ``surfaces`` (left out where
-    their writing was cut short).
+    their writing was cut short or they are damaged).
 
-    The same as ``xarray.open_datatree(url, engine="zarr", consolidated=False)``, with our messages: StoreError where
-    there is no cube, or an extension was cut short.
+    The same as ``xarray.open_datatree(url, engine="zarr", consolidated=False)``, with variables in the order of their
+    names and our messages: StoreError where there is no cube, or an extension was cut short.
     """
     finished_attributes(url)
     store = place.open_store(url, read_only=True)
     with place.refusals(url), place.orphans_ignored():
-        tree = xarray.open_datatree(store, engine="zarr", consolidated=False)  # type: ignore[arg-type]
-    if "surfaces" in tree.children and UNFINISHED in tree["surfaces"].attrs:
-        del tree["surfaces"]
-    return tree
+        try:
+            tree = xarray.open_datatree(store, engine="zarr", consolidated=False)  # type: ignore[arg-type]
+        except (ValueError, KeyError):
+            tree = _without_surfaces(url, store)
+    groups = {name: child.to_dataset(inherit=False) for name, child in tree.children.items()}
+    if UNFINISHED in groups.get("surfaces", xarray.Dataset()).attrs:
+        del groups["surfaces"]
+    ordered = {f"/{name}": _ordered(groups[name]) for name in sorted(groups)}
+    return xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=tree.attrs), **ordered})
+
+
+def _ordered(data: xarray.Dataset) -> xarray.Dataset:
+    """The data set with its variables by name and its coordinates as they follow each other in the widest variable:
+    Zarr lists arrays in an order that differs from one opening to the next."""
+    widest = max(data.data_vars.values(), key=lambda v: v.ndim, default=None)
+    dims = [] if widest is None else list(widest.dims)
+    coordinates = sorted(data.coords, key=lambda c: (dims.index(c) if c in dims else len(dims), str(c)))
+    return xarray.Dataset(
+        {name: data.variables[name] for name in sorted(data.data_vars, key=str)},
+        coords={name: data.variables[name] for name in coordinates},
+        attrs=data.attrs,
+    )
+
+
+def _without_surfaces(url: str, store: Store) -> xarray.DataTree:
+    """A store with torn documents: surfaces can be written again from what must be whole."""
+    groups: dict[str, xarray.Dataset] = {"/": xarray.Dataset(attrs=root_attributes(url))}
+    for name in ("trials", "ledger"):
+        try:
+            groups[f"/{name}"] = xarray.open_zarr(store, group=name, consolidated=False, chunks=None)
+        except (ValueError, KeyError) as e:
+            raise StoreError(f"store {url!r}: /{name} is damaged ({e}); restore it, or choose another place") from e
+    return xarray.DataTree.from_dict(groups)
 
 
 class _Handle:

@@ -172,7 +172,8 @@ def _slab(data: xarray.Dataset, dims: Sequence[str]) -> pa.Table:
 
 def _arrow(values: NDArray[Any]) -> "pa.Array[Any]":
     if values.dtype.kind == "f":
-        return pa.array(values, mask=np.isnan(values))
+        numbers: pa.Array[Any] = pa.array(values, mask=np.isnan(values))
+        return numbers
     if values.dtype.kind in "UOT":
         return pa.array(values.tolist(), pa.string())
     column: pa.Array[Any] = pa.array(values)
