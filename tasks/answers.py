@@ -37,10 +37,10 @@ def log_probabilities(log_weights: NDArray[np.float64], labels: Labels) -> NDArr
 
 def flipped(logs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
     """The answer turned round with probability α: P(y) ← (1 − α)P(y) + α·P(1 − y), in log space, over the last axis
-    (2,). That is p ← (1 − 2α)p + α."""
-    if not alpha:
-        return logs
-    return np.asarray(np.logaddexp(np.log1p(-alpha) + logs, np.log(alpha) + logs[..., ::-1]))
+    (2,). That is p ← (1 − 2α)p + α. Sums that rounding has brought above 1 are 1."""
+    if alpha:
+        logs = np.logaddexp(np.log1p(-alpha) + logs, np.log(alpha) + logs[..., ::-1])
+    return np.minimum(logs, 0.0)
 
 
 def _nested_sums(weights: NDArray[np.float64], labels: Labels) -> NDArray[np.float64] | None:

@@ -27,18 +27,17 @@ def mixture_weights(
 
     ``x`` (n,) or (n, features) of points of X, ``y`` (n,) of 0 and 1. ``method`` is auto, analytic, laplace, support,
     enumerate or mc; ``samples`` and ``seed`` are for mc, whose weights carry standard errors. The closed form
-    ``analytic`` knows p_S and no weights: where it is asked for or chosen the weights come by ``support``, as the
-    result's ``method`` says.
+    ``analytic`` knows p_S and no weights: where it is asked for they come by ``support``, as the result's ``method``
+    says.
 
     Raises ValueError for a malformed sample, a learner that is infeasible at this n (with the reason) and a method
     that does not apply to the class. Source: Dagan & Feldman 2020, section 3.
     """
     sample = checked_sample(hypotheses, x, y)
     check_feasible(learner, hypotheses, sample.n)
-    chosen = learner.method(hypotheses, k=len(sample.points), n=sample.n, asked=method)
-    if chosen == "analytic":
-        chosen = "support"
-    found = mixture.evaluate(learner.workload(hypotheses, sample, method=chosen, samples=samples, seed=seed))
+    asked = "support" if method == "analytic" and hypotheses.free else method
+    work = learner.workload(hypotheses, sample, method=asked, samples=samples, seed=seed, weights=True)
+    found = mixture.evaluate(work)
     assert isinstance(found, MixtureWeights)
     return found
 
@@ -60,8 +59,7 @@ def predict(
     at = checked_points(hypotheses, queries)
     sample = checked_sample(hypotheses, x, y)
     check_feasible(learner, hypotheses, sample.n)
-    chosen = learner.method(hypotheses, k=len(sample.points), n=sample.n, asked=method)
-    work = learner.workload(hypotheses, sample, method=chosen, samples=samples, seed=seed)
+    work = learner.workload(hypotheses, sample, method=method, samples=samples, seed=seed)
     plain = mixture.evaluate(work).predict(hypotheses, at)
     logs = flipped(np.stack([plain.log_p0, plain.log_p1], axis=-1), learner.flip)
     return Prediction(

@@ -106,6 +106,9 @@ def infeasible(problem: Problem) -> str | None:
         problem.distribution.unsuitable(problem.hypotheses)
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
+        or problem.learner.inapplicable(
+            problem.hypotheses, k=points_occupied(problem.hypotheses, problem.n), n=problem.n, asked=problem.method
+        )
     )
 
 
@@ -156,18 +159,19 @@ def measure(problem: Problem, trial: int) -> dict[str, float]:
 
 
 def operations(problem: Problem) -> Mapping[str, float]:
-    """Elementary operations of one trial by kernel: the mixture's under the name of its method, an audit's under
-    "audit" and the method, the listing of labelings under "growth". For estimates of cost alone."""
+    """Elementary operations of one trial by kernel: the mixture's under the name of the code that runs, an audit's
+    under "audit" and that name, the listing of labelings under "growth". For estimates of cost alone."""
     n, h = problem.n, problem.hypotheses
     k = points_occupied(h, n)
     method = method_of(problem)
     found: dict[str, float] = {}
     if not ERRORS.isdisjoint(problem.quantities):
-        found[method] = problem.learner.operations(h, method, k=k, n=n)
+        kernel, count = problem.learner.operations(h, method, k=k, n=n, relative=False, samples=problem.samples)
+        found[kernel] = count
     if problem.audited:
         samples, points, queries = _audit_size(problem)
-        each = problem.learner.operations(h, method, k=points, n=n)
-        found[f"audit {method}"] = samples * (each + 2.0 * queries * points)
+        kernel, count = problem.learner.operations(h, method, k=points, n=n, samples=problem.samples)
+        found[f"audit {kernel}"] = samples * (count + 2.0 * queries * points)
     if "growth" in problem.quantities:
         found["growth"] = float(k if h.free else k * (h.growth(k) or k**h.vc_dimension + 1))
     return found

@@ -43,14 +43,20 @@ class Learner(ABC):
         relative: bool = True,
         samples: int | None = None,
         seed: int | None = None,
+        weights: bool = False,
     ) -> Workload:
         """The computation of the mixture's weights (before any flip), by ``method``. ``relative`` asks for relative
-        precision of every weight, which log p needs. ``samples`` and ``seed`` are for ``mc``."""
+        precision of every weight, which log p needs. ``samples`` and ``seed`` are for ``mc``. ``weights`` asks for the
+        weight of each hypothesis where marginals would do for predictions."""
 
     def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto") -> str:
-        """The way its weights are computed on k distinct points: decided by counts alone. ``exact`` for a learner that
+        """The way its mixture is computed on k distinct points: decided by counts alone. ``exact`` for a learner that
         has only one way, whatever was asked."""
         return "exact"
+
+    def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
+        """Why the method that was asked for cannot be used on k distinct points, or None."""
+        return None
 
     @abstractmethod
     def batch(
@@ -69,8 +75,18 @@ class Learner(ABC):
         gives; under mc all samples share their subsets."""
 
     @abstractmethod
-    def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
-        """Elementary operations of one mixture on k distinct points, for estimates of cost."""
+    def operations(
+        self,
+        hypotheses: HypothesisClass,
+        method: str,
+        *,
+        k: int,
+        n: int,
+        relative: bool = True,
+        samples: int | None = None,
+    ) -> tuple[str, float]:
+        """Of one mixture on k distinct points: the name of the code that runs and its elementary operations, for
+        estimates of cost."""
 
     @property
     def flip(self) -> float:

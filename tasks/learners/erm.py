@@ -42,6 +42,7 @@ class Erm(Learner):
         relative: bool = True,
         samples: int | None = None,
         seed: int | None = None,
+        weights: bool = False,
     ) -> Workload:
         return mixture.point_mass(hypotheses, sample)
 
@@ -71,8 +72,18 @@ class Erm(Learner):
             said[rows] = hypotheses.predict(candidates[first], queries)[place]
         return _certain(said)
 
-    def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
-        return float(k if hypotheses.free else k * (hypotheses.growth(k) or k**hypotheses.vc_dimension + 1))
+    def operations(
+        self,
+        hypotheses: HypothesisClass,
+        method: str,
+        *,
+        k: int,
+        n: int,
+        relative: bool = True,
+        samples: int | None = None,
+    ) -> tuple[str, float]:
+        labelings = 1 if hypotheses.free else hypotheses.growth(k) or k**hypotheses.vc_dimension + 1
+        return self.kind, float(k * labelings)
 
     def guaranteed_stability(self, n: int) -> float:
         return 1.0

@@ -57,8 +57,9 @@ class Exponential(Learner):
         relative: bool = True,
         samples: int | None = None,
         seed: int | None = None,
+        weights: bool = False,
     ) -> Workload:
-        return mixture.full_mixture(hypotheses, sample, beta=self.epsilon / 2)
+        return mixture.full_mixture(hypotheses, sample, beta=self.epsilon / 2, weights=weights)
 
     def batch(
         self,
@@ -79,8 +80,17 @@ class Exponential(Learner):
         log_weights = log_softmax(-self.epsilon / 2 * lost, axis=1)
         return log_probabilities(log_weights, hypotheses.predict(members, queries))
 
-    def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
-        return float(k if hypotheses.free else len(hypotheses.members()) * k)
+    def operations(
+        self,
+        hypotheses: HypothesisClass,
+        method: str,
+        *,
+        k: int,
+        n: int,
+        relative: bool = True,
+        samples: int | None = None,
+    ) -> tuple[str, float]:
+        return self.kind, float(k if hypotheses.free else len(hypotheses.members()) * k)
 
     def guaranteed_stability(self, n: int) -> float:
         """tanh(ε/4)."""

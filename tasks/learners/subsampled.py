@@ -104,6 +104,11 @@ class Subsampled(Learner):
             return asked
         return mixture.choose_method(hypotheses, k=k, n=n, subset_size=self._size(n), beta=self._beta)
 
+    def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
+        if asked == "auto":
+            return None
+        return mixture.inapplicable(hypotheses, asked, k=k, n=n, subset_size=self._size(n))
+
     def workload(
         self,
         hypotheses: HypothesisClass,
@@ -113,6 +118,7 @@ class Subsampled(Learner):
         relative: bool = True,
         samples: int | None = None,
         seed: int | None = None,
+        weights: bool = False,
     ) -> Workload:
         return mixture.subset_mixture(
             hypotheses,
@@ -123,6 +129,7 @@ class Subsampled(Learner):
             relative=relative,
             samples=samples,
             seed=seed,
+            weights=weights,
         )
 
     def batch(
@@ -158,10 +165,27 @@ class Subsampled(Learner):
         )
         return log_probabilities(log_weights, hypotheses.predict(representatives, queries))
 
-    def operations(self, hypotheses: HypothesisClass, method: str, *, k: int, n: int) -> float:
-        return mixture.operations(
-            hypotheses, method, k=k, n=n, subset_size=self._size(n), beta=self._beta, relative=True
+    def operations(
+        self,
+        hypotheses: HypothesisClass,
+        method: str,
+        *,
+        k: int,
+        n: int,
+        relative: bool = True,
+        samples: int | None = None,
+    ) -> tuple[str, float]:
+        counted = mixture.operations(
+            hypotheses,
+            method,
+            k=k,
+            n=n,
+            subset_size=self._size(n),
+            beta=self._beta,
+            relative=relative,
+            samples=samples,
         )
+        return mixture.kernel(hypotheses, method), counted
 
     def guaranteed_stability(self, n: int) -> float:
         """(1 − 2α)·γ_g with γ_g = n'/n + (1 − n'/n)·tanh(β/2), α the flip."""
