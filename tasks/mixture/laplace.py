@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass
-from predcube.tasks.mixture import contour, recursion
+from predcube.tasks.mixture import contour, recursion, sharing
 from predcube.tasks.mixture.base import MixtureWeights, Occupancy, log_sum
 
 STEP = 0.25
@@ -27,6 +27,8 @@ LEFT = -3.6  # t·Z_max = exp(−3.6 − e^{3.6}) is 5e-18 of the whole integral
 RIGHT = 3.7  # e^{−t·Z_min} = e^{−40}
 SMALL = 8
 """Up to this n' the recursion is no slower than the contour."""
+SHARED = 64
+"""Up to this many points samples share tables; beyond, each is quicker by itself, points of equal loss merged."""
 MAGNIFIED = 500.0
 """Rounding may grow by this factor on the contour before the recursion takes over."""
 
@@ -88,10 +90,25 @@ def log_weights(
 def batch_log_weights(
     losses: NDArray[np.float64], held: NDArray[np.int64], *, subset_size: int, beta: float
 ) -> NDArray[np.float64]:
-    """The same for B samples of one size on the same points: ``losses`` (B, k + 1), ``held`` (B, k) → (B, k + 1)."""
-    return np.stack(
-        [log_weights(own, c, subset_size=subset_size, beta=beta) for own, c in zip(losses, held, strict=True)]
-    )
+    """The same for B samples of one size on the same points: ``losses`` (B, k + 1), ``held`` (B, k) → (B, k + 1).
+    Few points share tables; a sample for which the shared circle is a bad one is done by itself."""
+    found = np.full(losses.shape, -np.inf)
+    n = int(held[0].sum())
+    alone = np.ones(len(losses), dtype=bool)
+    if len(losses) > 1 and held.shape[1] <= SHARED and subset_size < n:
+        log_scale = beta * (losses[:, :1] - losses[:, 1:])
+        present = held > 0
+        least = float(np.logaddexp(0.0, log_scale[present].min()))
+        most = float(log_sum(np.append(0.0, np.sort(np.where(present, log_scale, -np.inf).max(axis=0)))))
+        tau, log_step = nodes(least, most)
+        log_subsets = log_binomial(n, subset_size)
+        logs, null, magnified = sharing.integrate(log_scale, held, subset_size, log_subsets, tau, log_step)
+        found[:, 0], found[:, 1:] = null, log_scale + logs
+        off = np.abs(np.exp(log_sum(found.T)) - 1.0)
+        alone = ~((magnified < MAGNIFIED) & (off <= 1e-12 * max(1.0, log_subsets / 300.0)))
+    for b in np.flatnonzero(alone):
+        found[b] = log_weights(losses[b], held[b], subset_size=subset_size, beta=beta)
+    return found
 
 
 def check_sum(logs: NDArray[np.float64], tolerance: float, where: str) -> None:
