@@ -156,8 +156,8 @@ def draw_signs(axes: Axes, data: xr.Dataset, x: str, y: str, style: dict[str, An
 
 
 def is_geometric(values: NDArray[Any]) -> bool:
-    """Whether ascending numbers are spaced more evenly in their logarithms, over a factor of 8 or more."""
-    if values.dtype.kind not in "iuf" or len(values) < 3 or values.min() <= 0 or values.max() < 8 * values.min():
+    """Whether ascending numbers are spaced more evenly in their logarithms, over a factor of 4 or more."""
+    if values.dtype.kind not in "iuf" or len(values) < 3 or values.min() <= 0 or values.max() < 4 * values.min():
         return False
     steps, ratios = np.diff(values.astype(np.float64)), np.diff(np.log(values.astype(np.float64)))
     return bool(ratios.std() / ratios.mean() < steps.std() / steps.mean())

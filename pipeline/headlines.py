@@ -48,7 +48,7 @@ def _smallest_n(data: xr.Dataset) -> Headline:
     value = data["smallest_n"].transpose(*dims).values.ravel()
     reached = np.isin(status, HAS_VALUE)
     grid = data["n"].values
-    place = np.searchsorted(grid, np.where(reached, value, grid[0]))
+    place = np.searchsorted(grid, np.where(reached, value, grid[-1]))
     columns: dict[str, Any] = {name: answer[name] for name in answer.column_names if name != "note"}
     for q in quantities_of(data):
         if set(data[q].dims) != {*dims, "n"}:
@@ -56,14 +56,21 @@ def _smallest_n(data: xr.Dataset) -> Headline:
         for end in ("", "_lower", "_upper"):
             flat = data[q + end].transpose(*dims, "n").values.reshape(len(reached), len(grid))
             there = flat[np.arange(len(reached)), place]
-            columns[q + end] = pa.array(there, mask=~reached | np.isnan(there))
+            columns[q + end] = pa.array(there, mask=np.isnan(there))
     notes = answer["note"]
     if any(notes.to_pylist()):
         columns["note"] = notes
     table = pa.table(columns)
     goal = data["smallest_n"].attrs.get("goal", "the targets")
     cut = f" (the first {MOST_ROWS} of {len(table)} rows)" if len(table) > MOST_ROWS else ""
-    return Headline(title=f"smallest n with {goal}, and the means at that n{cut}", rows=table.slice(0, MOST_ROWS))
+    where = (
+        "that n"
+        if reached.all()
+        else "that n (at the largest n where none is reached)"
+        if reached.any()
+        else "the largest n"
+    )
+    return Headline(title=f"smallest n with {goal}; means at {where}{cut}", rows=table.slice(0, MOST_ROWS))
 
 
 def _along(data: xr.Dataset, quantity: str, along: str) -> Headline:

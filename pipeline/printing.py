@@ -5,15 +5,17 @@ Always true: numbers have the digits that their interval supports; what there is
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 MOST_ROWS = 200
+ENDLESS = 10_000
 MISSING = "–"
 
 
@@ -52,25 +54,37 @@ def interval(value: Any, lower: Any, upper: Any, style: str) -> str:
     return f"{text} [{low}, {high}]"
 
 
-def table(
-    rows: pa.Table, *, width: int | None = None, title: str | None = None, most_rows: int | None = MOST_ROWS
-) -> Table:
-    """Rows for a terminal of ``width`` columns (no limit: None). Where ``q``, ``q_lower`` and ``q_upper`` are all
-    there they become one column, in the fullest form that fits."""
-    shown = rows if most_rows is None else rows.slice(0, most_rows)
-    endless = Console(width=10_000)
-    for style in ("full", "half", "none"):
-        made = _made(shown, style, title)
-        if width is None or Measurement.get(endless, endless.options, made).maximum <= width:
-            break
-    notes = []
-    if len(shown) < len(rows):
-        notes.append(f"the first {len(shown)} of {len(rows)} rows; --format csv gives all")
-    if style == "none" and any(_is_end(n, rows.column_names) for n in rows.column_names):
-        notes.append("intervals left out to fit the width; --format csv gives them")
-    if notes:
-        made.caption = Text("; ".join(notes))
-    return made
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Rows that Rich prints in the fullest form that fits the width it has."""
+
+    rows: pa.Table
+    title: str | None
+    most_rows: int | None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Full intervals, else half-widths, else the values alone; a caption says what was left out."""
+        shown = self.rows if self.most_rows is None else self.rows.slice(0, self.most_rows)
+        endless = options.update_width(ENDLESS)
+        for style in ("full", "half", "none"):
+            made = _made(shown, style, self.title)
+            if Measurement.get(console, endless, made).maximum <= options.max_width:
+                break
+        names = self.rows.column_names
+        notes = []
+        if len(shown) < len(self.rows):
+            notes.append(f"the first {len(shown)} of {len(self.rows)} rows; --format csv gives all")
+        if style == "none" and any(_is_end(n, names) for n in names):
+            notes.append("intervals left out to fit the width; --format csv gives them")
+        yield made
+        if notes:
+            yield Text("; ".join(notes), style="italic")
+
+
+def table(rows: pa.Table, *, title: str | None = None, most_rows: int | None = MOST_ROWS) -> Fitted:
+    """Rows for a terminal of any width. Where ``q``, ``q_lower`` and ``q_upper`` are all there they become one
+    column."""
+    return Fitted(rows=rows, title=title, most_rows=most_rows)
 
 
 def _is_end(name: str, names: Sequence[str]) -> bool:
@@ -97,14 +111,8 @@ def cells(rows: pa.Table, style: str = "full") -> tuple[list[tuple[str, bool]], 
 
 
 def _made(rows: pa.Table, style: str, title: str | None) -> Table:
-    made = Table(
-        title=Text(title, style="italic") if title else None,
-        title_justify="left",
-        caption_justify="left",
-        header_style="bold",
-        box=None,
-        pad_edge=False,
-    )
+    heading = Text(title, style="italic") if title else None
+    made = Table(title=heading, title_justify="left", header_style="bold", box=None, pad_edge=False)
     heads, lines = cells(rows, style)
     # Cells are wrapped as Text: a label may hold what Rich would read as markup.
     for name, is_number in heads:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from predcube.pipeline.opening import CELL_STATUSES, DONE, FAILED, INFEASIBLE, MISSING, PARTIAL, ascending
 from predcube.pipeline.targets import smallest_n
-from predcube.storage import StoreError, open_cube
+from predcube.storage import StoreError, open_cube, write_surfaces
 from predcube.tasks.intervals import LEVEL, clopper_pearson, student_t
 
 type Floats = NDArray[np.float64]
@@ -70,22 +70,19 @@ def statistics(values: Floats, done: NDArray[np.bool_], limits: tuple[float, flo
         error = np.sqrt((spread * spread).sum(axis=-1) / (n - 1) / n)
     error = np.where(n >= 2, error, np.nan)
     lower, upper = student_t(mean, error, n, level=LEVEL)
-    lower, upper = (np.clip(end, *limits) for end in (lower, upper))
     maximum = np.where(done, values, -np.inf).max(axis=-1, initial=-np.inf)
     has_infinite = infinite.any(axis=-1)
-    empty = count == 0
-    for array in (mean, lower, upper):
-        array[has_infinite] = np.inf
-        array[empty] = np.nan
-    error[has_infinite | empty] = np.nan
-    maximum[empty] = np.nan
+
+    def settled(array: Floats) -> Floats:
+        return np.where(count == 0, np.nan, np.where(has_infinite, np.inf, array))
+
     return Statistics(
-        mean=mean,
-        standard_error=error,
-        lower=lower,
-        upper=upper,
+        mean=settled(mean),
+        standard_error=np.where(has_infinite, np.nan, error),
+        lower=settled(np.clip(lower, *limits)),
+        upper=settled(np.clip(upper, *limits)),
         count=count,
-        maximum=maximum,
+        maximum=np.where(count == 0, np.nan, maximum),
         infinite=infinite.sum(axis=-1, dtype=np.int64),
     )
 
@@ -279,8 +276,6 @@ def reduce_surfaces(url: str) -> xr.Dataset:
     axis n and targets: ``smallest_n``, its interval and their statuses, over the axes without n. The guarantees:
     see ``guarantees.beside``. The attributes ``trials_missing``, ``trials_done``, … count trials.
     """
-    from predcube.storage import write_surfaces
-
     result = reduced(open_cube(url))
     write_surfaces(url, result)
     return result
@@ -296,4 +291,5 @@ def reduced(tree: xr.DataTree) -> xr.Dataset:
     targets = sweep.targets
     trials = tree.children["trials"].to_dataset(inherit=False)
     measured = surfaces(trials, limits=targets.limits, confidence=targets.confidence)
+    measured.attrs["quantities"] = json.dumps([q for q in sweep.quantities if q in measured])
     return beside(measured, sweep)

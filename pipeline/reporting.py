@@ -42,10 +42,10 @@ class Material:
     tiles: TileStates
 
 
-def headline(store: str, *, width: int | None = None) -> Group:
+def headline(store: str) -> Group:
     """What a run ends by printing: the answer to the spec's targets, or each quantity along its main axis."""
     data = read_surfaces(store)
-    parts: list[Any] = [table(h.rows, title=h.title, width=width) for h in headlines(data)]
+    parts: list[Any] = [table(h.rows, title=h.title) for h in headlines(data)]
     if said := completeness(data):
         parts.append(Text(said, style="yellow"))
     return Group(*parts)
@@ -106,7 +106,7 @@ def _surfaces(m: Material) -> Iterator[str]:
 def _figure(data: xr.Dataset, name: str) -> tuple[Any, str] | None:
     """One quantity along n (else its longest numeric axis, else its longest); axes beyond three are held."""
     axes = [str(d) for d in data[name].dims if data.sizes[d] > 1]
-    if not axes:
+    if not axes or not np.isfinite(data[name].values).any():
         return None
     numeric = [d for d in axes if data[d].dtype.kind in "iuf"]
     x = "n" if "n" in axes else max(numeric or axes, key=lambda d: data.sizes[d])

@@ -161,16 +161,16 @@ def _write(rows: "pa.Table", chosen: Format, out: Path | None) -> None:
 def _write_table(rows: "pa.Table", out: Path | None) -> None:
     from rich.console import Console
 
-    from predcube.pipeline.printing import table
+    from predcube.pipeline.printing import ENDLESS, table
 
     console = Console()
     # A file or a pipe has no width to fit, unless the user sets one.
     narrow = out is None and (console.is_terminal or "COLUMNS" in os.environ)
     if narrow:
-        console.print(table(rows, width=console.width))
+        console.print(table(rows))
         return
     with io.StringIO() as text:
-        Console(file=text, width=10_000).print(table(rows, most_rows=None))
+        Console(file=text, width=ENDLESS).print(table(rows, most_rows=None))
         lines = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
     if out is None:
         _to_stdout(lines.encode())
