@@ -23,7 +23,7 @@ from predcube.pipeline.grid import Grid
 from predcube.pipeline.shaping import blueprint, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.storage.schema import CubeSchema, TileKey
-from predcube.tasks.trials import Problem, blocks, infeasible, memory, method_of, operations
+from predcube.tasks.trials import Problem, blocks, memory, method_of, operations
 
 LEAF_SECONDS = 5.0  # of a piece of a tile that is fanned out, about
 COUNTED = 1.0  # seconds of a trial's workloads above which their blocks are counted
@@ -141,37 +141,48 @@ def plan(
     return replace(made, tasks=_tasks(made))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """A feasible group: what follows from counts."""
+
+    problem: Problem
+    method: str
+    operations: Mapping[str, float]
+    memory: int
+
+
 def _estimates(grid: Grid, rows: NDArray[np.int64], costs: Costs | None) -> tuple[Estimate, ...]:
     """One estimate per group, the machine's speeds taken from the feasible ones."""
-    reasons: list[str | None] = []
-    problems = []
-    for row in rows:
-        problem = grid.problem(row)
-        reasons.append(grid.outside(row) or infeasible(problem))
-        problems.append(problem)
-    counts = [operations(p) if r is None else {} for p, r in zip(problems, reasons, strict=True)]
+    groups = [_counted(grid, row) for row in rows]
     if costs is None:
-        costs = calibrate([(p, c) for p, c, r in zip(problems, counts, reasons, strict=True) if r is None])
-    return tuple(
-        _estimate(p, c, costs)
-        if r is None
-        else Estimate(method="", infeasible=r, seconds=0, shared=0, memory=0, blocks=0)
-        for p, c, r in zip(problems, counts, reasons, strict=True)
-    )
+        costs = calibrate([(g.problem, g.operations) for g in groups if isinstance(g, _Counted)])
+    return tuple(_estimate(group, costs) for group in groups)
 
 
-def _estimate(problem: Problem, counts: Mapping[str, float], costs: Costs) -> Estimate:
-    """Of a feasible problem with these operations."""
-    method = method_of(problem)
-    shared = costs.work({method: counts.get(method, 0.0)})
+def _counted(grid: Grid, row: NDArray[np.int64]) -> _Counted | str:
+    """The counts of a group, or why it is infeasible. All at once, while the science still knows its method."""
+    reason = grid.outside(row)
+    if reason is not None:
+        return reason
+    problem = grid.problem(row)
+    reason = problem.learner.infeasible(problem.n, problem.hypotheses)
+    if reason is not None:
+        return reason
+    return _Counted(problem=problem, method=method_of(problem), operations=operations(problem), memory=memory(problem))
+
+
+def _estimate(group: _Counted | str, costs: Costs) -> Estimate:
+    if isinstance(group, str):
+        return Estimate(method="", infeasible=group, seconds=0.0, shared=0.0, memory=0, blocks=0)
+    shared = costs.work({group.method: group.operations.get(group.method, 0.0)})
     return Estimate(
-        method=method,
+        method=group.method,
         infeasible=None,
-        seconds=costs.seconds(counts),
+        seconds=costs.seconds(group.operations),
         shared=shared,
-        memory=memory(problem),
+        memory=group.memory,
         # Counting blocks draws a sample, which is worth it only where a trial is long enough to be cut.
-        blocks=blocks(problem) if shared > COUNTED else 1,
+        blocks=blocks(group.problem) if shared > COUNTED else 1,
     )
 
 
