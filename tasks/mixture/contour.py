@@ -67,6 +67,7 @@ def _integrate(
         np.empty(kinds_all),
         np.empty(kinds_all),
     )
+    rest_c = np.empty(kinds_all)
     q_re, q_im = np.empty(0), np.empty(0)
     share = np.empty(0)
     g_re, g_im = np.empty((kinds_all, 0)), np.empty((kinds_all, 0))
@@ -164,6 +165,8 @@ def _integrate(
             h_re, h_im = np.empty((kinds_all, 2 * nodes)), np.empty((kinds_all, 2 * nodes))
         s = 1.0 / (1.0 + math.exp(-y))
         soft = max(y, 0.0) + math.log1p(math.exp(-abs(y)))
+        for c in range(kinds_all):
+            rest_c[c] = math.exp(-sizes[c] * soft)
         for m in range(nodes):
             share[m] = (2.0 if m > 0 else 1.0) / around
             angle = 2.0 * math.pi * m / around
@@ -175,14 +178,22 @@ def _integrate(
             modulus = math.exp(saturated * log_b)
             q_re[m] = modulus * math.cos(saturated * arg_b - turn)
             q_im[m] = modulus * math.sin(saturated * arg_b - turn)
+            # b^c by multiplying on from the size before; from its log where the step is long.
+            b_re, b_im = 1.0 - 2.0 * s * math.sin(0.5 * angle) ** 2, s * sine
+            power_re, power_im, reached = 1.0, 0.0, 0
             for c in range(kinds_all):
                 if sizes[c] == 1:
                     g_re[c, m], g_im[c, m] = cosine, sine
-                else:
-                    small = math.exp(-sizes[c] * soft)
+                    continue
+                if sizes[c] - reached > 16:
                     modulus = math.exp(sizes[c] * log_b)
-                    g_re[c, m] = (modulus * math.cos(sizes[c] * arg_b) - small) / (1.0 - small)
-                    g_im[c, m] = modulus * math.sin(sizes[c] * arg_b) / (1.0 - small)
+                    power_re, power_im = modulus * math.cos(sizes[c] * arg_b), modulus * math.sin(sizes[c] * arg_b)
+                else:
+                    for _ in range(sizes[c] - reached):
+                        power_re, power_im = power_re * b_re - power_im * b_im, power_re * b_im + power_im * b_re
+                reached = sizes[c]
+                small = rest_c[c]
+                g_re[c, m], g_im[c, m] = (power_re - small) / (1.0 - small), power_im / (1.0 - small)
         for d in range(first, last):
             g_r, g_i = g_re[kinds[d]], g_im[kinds[d]]
             chance = p[d]

@@ -104,7 +104,8 @@ def batch_log_weights(
         log_subsets = log_binomial(n, subset_size)
         logs, null, magnified = sharing.integrate(log_scale, held, subset_size, log_subsets, tau, log_step)
         found[:, 0], found[:, 1:] = null, log_scale + logs
-        off = np.abs(np.exp(log_sum(found.T)) - 1.0)
+        with np.errstate(over="ignore"):
+            off = np.abs(np.exp(log_sum(found.T)) - 1.0)
         alone = ~((magnified < MAGNIFIED) & (off <= 1e-12 * max(1.0, log_subsets / 300.0)))
     for b in np.flatnonzero(alone):
         found[b] = log_weights(losses[b], held[b], subset_size=subset_size, beta=beta)
