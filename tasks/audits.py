@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from predcube.tasks.answers import flipped, hockey_stick, log_ratios
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy, Points
-from predcube.tasks.predictions import check_feasible, checked_points, checked_sample
+from predcube.tasks.predictions import check_applicable, check_feasible, checked_points, checked_sample
 from predcube.tasks.seeds import stream
 
 type Kind = Literal["exhaustive", "lower bound", "estimate"]
@@ -116,8 +116,9 @@ def audit(
     if neighbours < 1:
         raise ValueError(f"neighbours = {neighbours} must be at least 1")
     at = None if queries is None else checked_points(hypotheses, queries)
-    k = points_occupied(hypotheses, sample.n)
-    chosen = learner.method(hypotheses, k=k, n=sample.n, asked=method)
+    many, k = audit_size(hypotheses, sample.n, neighbours)
+    check_applicable(learner, hypotheses, k, sample.n, method)
+    chosen = learner.method(hypotheses, k=k, n=sample.n, asked=method, many=many)
     return audit_sample(
         learner,
         hypotheses,
@@ -131,9 +132,12 @@ def audit(
     )
 
 
-def points_occupied(hypotheses: HypothesisClass, n: int) -> int:
-    """The most distinct points that a sample of n has."""
-    return n if hypotheses.domain is None else min(n, len(hypotheses.domain))
+def audit_size(hypotheses: HypothesisClass, n: int, neighbours: int) -> tuple[int, int]:
+    """Of an audit at n records, at most: samples predicted (S and its neighbours), and points that they share."""
+    domain = hypotheses.domain
+    if domain is not None:
+        return 1 + min(n, 2 * len(domain)) * (2 * len(domain) - 1), len(domain)
+    return 1 + neighbours, n + min(neighbours, 2 * n + 1)
 
 
 def audit_sample(

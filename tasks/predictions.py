@@ -78,6 +78,13 @@ def check_feasible(learner: Learner, hypotheses: HypothesisClass, n: int) -> Non
         raise ValueError(f"{learner.kind} is infeasible at n = {n}: {reason}")
 
 
+def check_applicable(learner: Learner, hypotheses: HypothesisClass, k: int, n: int, method: str) -> None:
+    """Raises ValueError with the reason where the method asked for cannot be used on k points."""
+    reason = learner.inapplicable(hypotheses, k=k, n=n, asked=method)
+    if reason is not None:
+        raise ValueError(f"{learner.kind}, n = {n}, {k} points: {reason}")
+
+
 def checked_points(hypotheses: HypothesisClass, points: ArrayLike) -> Points:
     """Points of this class's X as an array, one zero, no NaN. Raises ValueError that names the first wrong one."""
     domain = hypotheses.domain

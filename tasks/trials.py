@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.audits import BLOCK, audit_sample, points_occupied
+from predcube.tasks.audits import BLOCK, audit_sample, audit_size
 from predcube.tasks.distributions.base import Distribution, Draw
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy, Workload
@@ -31,7 +31,8 @@ CODES: Mapping[str, Mapping[str, int]] = {
     "audit": {"exhaustive": 1, "lower bound": 2, "estimate": 3},
 }
 """How a value was obtained, as small integers beside it; 0 is kept for missing. ``mixture_method`` is the way the
-mixture was computed ("exact": the learner has one way only); ``audit`` says how far stability and privacy loss go."""
+mixture of an error was computed, or of an audit where no error is measured ("exact": the learner has one way only);
+``audit`` says how far stability and privacy loss go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,12 +83,13 @@ class Prepared:
             found |= _audit(problem, self.trial, self.sample)
         if "growth" in problem.quantities:
             found["growth"] = _growth(problem.hypotheses, self.sample)
-        found["mixture_method"] = CODES["mixture_method"][method_of(problem)]
+        method = method_of(problem) if self.workloads else audit_method_of(problem)
+        found["mixture_method"] = CODES["mixture_method"][method]
         for name, value in found.items():
             if math.isnan(value):
                 raise ArithmeticError(
                     f"{name} is NaN: {problem.learner.kind} on {problem.hypotheses.kind}, n = {problem.n}, "
-                    f"trial {self.trial}, method {method_of(problem)}"
+                    f"trial {self.trial}, method {method}"
                 )
         return {name: found[name] for name in outputs(problem.quantities)}
 
@@ -106,18 +108,35 @@ def infeasible(problem: Problem) -> str | None:
         problem.distribution.unsuitable(problem.hypotheses)
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
-        or problem.learner.inapplicable(
-            problem.hypotheses, k=points_occupied(problem.hypotheses, problem.n), n=problem.n, asked=problem.method
-        )
+        or problem.learner.inapplicable(problem.hypotheses, k=_points(problem), n=problem.n, asked=problem.method)
     )
+
+
+def _occupied(problem: Problem) -> int:
+    """The most distinct points that a sample has."""
+    domain = problem.hypotheses.domain
+    return problem.n if domain is None else min(problem.n, len(domain))
+
+
+def _points(problem: Problem) -> int:
+    """The most distinct points that a computation of this problem meets: an audit's samples share theirs."""
+    shared = audit_size(problem.hypotheses, problem.n, problem.neighbours)[1] if problem.audited else 0
+    return max(_occupied(problem), shared)
 
 
 @lru_cache(maxsize=256)
 def method_of(problem: Problem) -> str:
     """How the mixture is computed: analytic, laplace, support, enumerate, mc or exact. By counts alone, with as many
     distinct points as a sample can have."""
-    k = points_occupied(problem.hypotheses, problem.n)
+    k = _occupied(problem)
     return problem.learner.method(problem.hypotheses, k=k, n=problem.n, asked=problem.method)
+
+
+@lru_cache(maxsize=256)
+def audit_method_of(problem: Problem) -> str:
+    """The same for an audit, whose many samples share their points and so their tables."""
+    many, k = audit_size(problem.hypotheses, problem.n, problem.neighbours)
+    return problem.learner.method(problem.hypotheses, k=k, n=problem.n, asked=problem.method, many=many)
 
 
 @lru_cache(maxsize=256)
@@ -162,16 +181,19 @@ def operations(problem: Problem) -> Mapping[str, float]:
     """Elementary operations of one trial by kernel: the mixture's under the name of the code that runs, an audit's
     under "audit" and that name, the listing of labelings under "growth". For estimates of cost alone."""
     n, h = problem.n, problem.hypotheses
-    k = points_occupied(h, n)
-    method = method_of(problem)
+    k = _occupied(problem)
     found: dict[str, float] = {}
     if not ERRORS.isdisjoint(problem.quantities):
-        kernel, count = problem.learner.operations(h, method, k=k, n=n, relative=False, samples=problem.samples)
+        kernel, count = problem.learner.operations(
+            h, method_of(problem), k=k, n=n, relative=False, samples=problem.samples
+        )
         found[kernel] = count
     if problem.audited:
-        samples, points, queries = _audit_size(problem)
-        kernel, count = problem.learner.operations(h, method, k=points, n=n, samples=problem.samples)
-        found[f"audit {kernel}"] = samples * (count + 2.0 * queries * points)
+        many, points = audit_size(h, n, problem.neighbours)
+        kernel, count = problem.learner.operations(
+            h, audit_method_of(problem), k=points, n=n, many=many, samples=problem.samples
+        )
+        found[kernel] = count + 4.0 * many * points * (1 if h.domain is None else points)
     if "growth" in problem.quantities:
         found["growth"] = float(k if h.free else k * (h.growth(k) or k**h.vc_dimension + 1))
     return found
@@ -180,24 +202,15 @@ def operations(problem: Problem) -> Mapping[str, float]:
 def memory(problem: Problem) -> int:
     """Bytes that one trial takes at its peak, about and rather too many than too few."""
     n, h = problem.n, problem.hypotheses
-    k = points_occupied(h, n)
+    k = _occupied(problem)
     free = h.free and method_of(problem) in ("analytic", "exact")
     labelings = k if free else h.growth(k) or k**h.vc_dimension + 1
     taken = 2**20 + 64 * n + 24 * k * min(labelings, 2**20) + 64 * labelings
     if problem.audited:
-        samples, points, queries = _audit_size(problem)
-        taken += samples * (16 * points + 96 * queries) + 32 * min(BLOCK, samples * labelings)
+        many, points = audit_size(h, n, problem.neighbours)
+        queries = points if h.domain is not None else 2 * points + 1
+        taken += many * (16 * points + 96 * queries) + 32 * min(BLOCK, many * labelings)
     return int(taken)
-
-
-def _audit_size(problem: Problem) -> tuple[int, int, int]:
-    """Of an audit, at most: samples predicted (S and its neighbours), points they share, and queries."""
-    domain = problem.hypotheses.domain
-    if domain is not None:
-        types = 2 * len(domain)
-        return 1 + min(problem.n, types) * (types - 1), len(domain), len(domain)
-    points = problem.n + min(problem.neighbours, 2 * problem.n + 1)
-    return 1 + problem.neighbours, points, 2 * points + 1
 
 
 def blocks(problem: Problem) -> int:
@@ -229,7 +242,7 @@ def _errors(problem: Problem, draw: Draw, mixture: Mixture) -> dict[str, float]:
 
 
 def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
-    method = method_of(problem)
+    method = audit_method_of(problem)
     found = audit_sample(
         problem.learner,
         problem.hypotheses,

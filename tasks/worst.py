@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks.answers import log_ratios
-from predcube.tasks.audits import Kind, Witness, batch_predictions, points_occupied
+from predcube.tasks.audits import Kind, Witness, batch_predictions
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy, Points
-from predcube.tasks.predictions import check_feasible
+from predcube.tasks.predictions import check_applicable, check_feasible
 
 LIMIT = 200_000
 """The most data sets that are tried unless told otherwise."""
@@ -72,7 +72,8 @@ def worst_case(
             f"n = {n} on {len(domain)} points has {size} data sets, above limit = {limit}: lower n or the points, "
             "or raise limit"
         )
-    chosen = learner.method(hypotheses, k=points_occupied(hypotheses, n), n=n, asked=method)
+    check_applicable(learner, hypotheses, len(domain), n, method)
+    chosen = learner.method(hypotheses, k=len(domain), n=n, asked=method, many=size)
     if chosen == "mc":
         raise ValueError("worst_case is exhaustive and takes no method = 'mc': choose an exact one")
     counts = multisets(n, types).reshape(size, len(domain), 2)

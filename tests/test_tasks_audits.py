@@ -362,6 +362,25 @@ def test_neighbours_share_their_sampled_subsets() -> None:
     assert np.abs(together[:, 1] - together[:, 0])[:, :2].max() < 1e-12
 
 
+def test_an_audit_on_more_points_than_records() -> None:
+    rows = np.random.default_rng(3).integers(0, 2, (12, 30))
+    h = hypotheses.build("table", matrix=rows.tolist())
+    learner = learners.build("stable", gamma=0.6, subset_size=2)
+    s = [(3, 0), (17, 1), (29, 1)]
+    got = audit(learner, h, *zip(*s, strict=True))
+    assert got.exhaustive
+    assert got.neighbours == 3 * 59
+    base, expected = answers(learner, h, s, range(30)), Found()
+    for i, new in product(range(3), product(range(0, 30, 7), (0, 1))):
+        if new != s[i]:
+            expected.add(base, answers(learner, h, [*s[:i], new, *s[i + 1 :]], range(30)))
+    assert got.stability >= expected.stability - 1e-12
+    on_line = audit(learner, hypotheses.build("thresholds", points=40), [3, 17], [0, 1])
+    assert on_line.neighbours == 2 * 79
+    with pytest.raises(ValueError, match="30 points: support sums over"):
+        audit(learner, h, *zip(*s, strict=True), method="support")
+
+
 def test_malformed_audits_are_refused() -> None:
     learner, h = LEARNERS["stable"], CLASSES["thresholds"]
     with pytest.raises(ValueError, match="neighbours = 0"):

@@ -49,9 +49,9 @@ class Learner(ABC):
         precision of every weight, which log p needs. ``samples`` and ``seed`` are for ``mc``. ``weights`` asks for the
         weight of each hypothesis where marginals would do for predictions."""
 
-    def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto") -> str:
-        """The way its mixture is computed on k distinct points: decided by counts alone. ``exact`` for a learner that
-        has only one way, whatever was asked."""
+    def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto", many: int = 1) -> str:
+        """The way its mixture is computed on k distinct points, for ``many`` samples on them at once: decided by counts
+        alone. ``exact`` for a learner that has only one way, whatever was asked."""
         return "exact"
 
     def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
@@ -82,11 +82,12 @@ class Learner(ABC):
         *,
         k: int,
         n: int,
+        many: int = 1,
         relative: bool = True,
         samples: int | None = None,
     ) -> tuple[str, float]:
-        """Of one mixture on k distinct points: the name of the code that runs and its elementary operations, for
-        estimates of cost."""
+        """Of the mixtures of ``many`` samples on k distinct points: the name of the code that runs and its elementary
+        operations, for estimates of cost."""
 
     @property
     def flip(self) -> float:

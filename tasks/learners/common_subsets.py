@@ -16,6 +16,8 @@ from predcube.tasks.mixture.samples import mistakes
 
 SAMPLES = 1024
 """Subsets where no number is given."""
+CALL = 1e5
+"""Operations, about, of handling one of the sets of points that a drawn subset gives among the samples."""
 
 
 def common_subsets(

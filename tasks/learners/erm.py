@@ -79,11 +79,12 @@ class Erm(Learner):
         *,
         k: int,
         n: int,
+        many: int = 1,
         relative: bool = True,
         samples: int | None = None,
     ) -> tuple[str, float]:
         labelings = 1 if hypotheses.free else hypotheses.growth(k) or k**hypotheses.vc_dimension + 1
-        return self.kind, float(k * labelings)
+        return self.kind, float(many * k * labelings)
 
     def guaranteed_stability(self, n: int) -> float:
         return 1.0

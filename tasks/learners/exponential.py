@@ -87,10 +87,11 @@ class Exponential(Learner):
         *,
         k: int,
         n: int,
+        many: int = 1,
         relative: bool = True,
         samples: int | None = None,
     ) -> tuple[str, float]:
-        return self.kind, float(k if hypotheses.free else len(hypotheses.members()) * k)
+        return self.kind, float(many * k * (1 if hypotheses.free else len(hypotheses.members())))
 
     def guaranteed_stability(self, n: int) -> float:
         """tanh(ε/4)."""

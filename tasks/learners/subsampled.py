@@ -20,10 +20,13 @@ from predcube.tasks import mixture
 from predcube.tasks.answers import log_probabilities
 from predcube.tasks.bounds import flip_privacy_loss, mixture_stability
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
-from predcube.tasks.learners.common_subsets import SAMPLES, common_subsets
+from predcube.tasks.learners.common_subsets import CALL, SAMPLES, common_subsets
 from predcube.tasks.mixture import analytic
 from predcube.tasks.parameters import check
 from predcube.tasks.seeds import stream
+
+FEW_POINTS = 6
+"""Up to this many points the sums over supports are cheaper for many samples than Laplace's integrals."""
 
 
 def as_written(value: float) -> Fraction:
@@ -99,10 +102,21 @@ class Subsampled(Learner):
             return f"{formula} is below 1: raise n to {math.ceil(1 / share)} or more"
         return f"{formula} is above n = {n}: lower gamma, or set n' by subset_size or subset_fraction"
 
-    def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto") -> str:
+    def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto", many: int = 1) -> str:
+        """For one sample the cheapest exact method, else mc. For many samples on the same points other ways are the
+        cheapest, since laplace and support share their tables: the closed form of a free class, then for an additive
+        one support on few points and laplace on more."""
         if asked != "auto":
             return asked
-        return mixture.choose_method(hypotheses, k=k, n=n, subset_size=self._size(n), beta=self._beta)
+        if many == 1:
+            return mixture.choose_method(hypotheses, k=k, n=n, subset_size=self._size(n), beta=self._beta)
+        if hypotheses.free:
+            return "analytic"
+        if hypotheses.additive:
+            return "support" if k <= FEW_POINTS else "laplace"
+        counts = {m: self.operations(hypotheses, m, k=k, n=n, many=many)[1] for m in ("support", "enumerate")}
+        best = min(counts, key=counts.__getitem__)
+        return best if counts[best] <= mixture.EXACT_BUDGET else "mc"
 
     def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
         if asked == "auto":
@@ -172,20 +186,22 @@ class Subsampled(Learner):
         *,
         k: int,
         n: int,
+        many: int = 1,
         relative: bool = True,
         samples: int | None = None,
     ) -> tuple[str, float]:
+        size = self._size(n)
         counted = mixture.operations(
-            hypotheses,
-            method,
-            k=k,
-            n=n,
-            subset_size=self._size(n),
-            beta=self._beta,
-            relative=relative,
-            samples=samples,
+            hypotheses, method, k=k, n=n, subset_size=size, beta=self._beta, relative=relative, samples=samples
         )
-        return mixture.kernel(hypotheses, method), counted
+        if many == 1:
+            return mixture.kernel(hypotheses, method), counted
+        if method == "support":
+            # Which hypotheses each of the 2^k sets tells apart is asked once; the rest is done for every sample.
+            return "shared support", counted + many * 2.0**k * (2.0 * size + 10.0 * k)
+        if method == "mc":
+            return "common subsets", (samples or SAMPLES) * (4.0 * many * k + CALL * min(k, many))
+        return f"shared {mixture.kernel(hypotheses, method)}", many * counted
 
     def guaranteed_stability(self, n: int) -> float:
         """(1 − 2α)·γ_g with γ_g = n'/n + (1 − n'/n)·tanh(β/2), α the flip."""
