@@ -13,6 +13,8 @@ from typing import Any, Self
 import dask.config
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, WorkerPlugin
+from distributed.deploy.spec import SpecCluster
+from distributed.system import MEMORY_LIMIT
 from distributed.utils import LoopRunner
 
 from predcube.cluster import waves
@@ -38,6 +40,7 @@ QUIET = {
     "distributed.scheduler.allowed-failures": 3,
     "distributed.nanny.pre-spawn-environ": ENVIRONMENT,
 }
+START_SECONDS = 120  # a worker imports for a second; a host under load, or a cold disk, takes longer
 LOGGERS = ("distributed", "tornado", "asyncio")
 
 
@@ -87,19 +90,23 @@ class LocalFanout:
             stack.enter_context(_main_not_imported())
             folder = stack.enter_context(TemporaryDirectory(prefix="predcube-", ignore_cleanup_errors=True))
             loop = stack.enter_context(_loop())
-            cluster = LocalCluster(
-                n_workers=self._workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-                silence_logs=logging.CRITICAL,
-                local_directory=folder,
-                loop=loop,
-            )
-            stack.callback(_stop, cluster)
+            with _held_back(signal.SIGINT, signal.SIGTERM):  # half a cluster could not be closed
+                cluster = LocalCluster(
+                    n_workers=0,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                    local_directory=folder,
+                    memory_limit=MEMORY_LIMIT // self._workers,
+                    loop=loop,
+                )
+                stack.callback(_stop, cluster)
             self._client = stack.enter_context(Client(cluster))
             self._client.register_plugin(Initialise(self._initialise))
+            cluster.scale(self._workers)
+            self._client.wait_for_workers(self._workers, timeout=START_SECONDS)
             self._stack = stack.pop_all()
         return self
 
@@ -116,13 +123,20 @@ class LocalFanout:
 def _stop(cluster: LocalCluster) -> None:
     """Close the cluster without waiting for what its workers still do: a task cannot be stopped, and a worker that is
     asked to leave while it starts prints a traceback. They hold nothing that is not in the store or to be redone."""
-    for nanny in cluster.workers.values():
-        nanny.auto_restart = False
-        process = getattr(nanny.process, "process", None)
-        if process is not None and process.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
-    cluster.close(timeout=2)
+    for _ in range(4):  # a worker that was about to start has no process to end at first, and closing waits for it
+        for nanny in cluster.workers.values():
+            nanny.auto_restart = False
+            process = getattr(nanny.process, "process", None)
+            if process is not None and process.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+        try:
+            cluster.close(timeout=0.5)
+            return
+        except Exception:
+            continue
+    # Not to be tried again for ten seconds when the interpreter exits, which ends the processes in any case.
+    SpecCluster._instances.discard(cluster)
 
 
 @contextmanager
@@ -132,16 +146,25 @@ def _loop() -> Iterator[Any]:
     # Started by a worker's start, the tracker would unblock the signal in the thread that starts workers.
     resource_tracker.ensure_running()
     runner = LoopRunner()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
-    try:
+    with _held_back(signal.SIGINT):
         runner.start()
-    finally:
-        if before is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         yield runner.loop
     finally:
         runner.stop()
+
+
+@contextmanager
+def _held_back(*signals: signal.Signals) -> Iterator[None]:
+    """Signals that come meanwhile are delivered afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
