@@ -6,8 +6,8 @@ With x_u = e^{−tλ_u}, c_u the examples at point u and P(z) = Π_u f_u(z), f_u
 
 The coefficients are means over |z| = ρ. All f_u have coefficients ≥ 0, so P(ρ e^{iθ})/P(ρ) is the characteristic
 function of a sum of independent counts B_u; ρ makes its mean n', so that the integrand peaks at θ = 0 with width 1/σ
-and nothing cancels. M = 8.6σ + 18 points leave aliases below 1e-16. With p_u = Pr[B_u > 0] and
-g_c(θ) = ((1 + z)^c − 1)/((1 + ρ)^c − 1),
+and nothing cancels. M = 8.6σ + 18 points leave aliases below 1e-16; where points repeat, a Chernoff bound says M. With
+p_u = Pr[B_u > 0] and g_c(θ) = ((1 + z)^c − 1)/((1 + ρ)^c − 1),
 
     f_u(z)/f_u(ρ) = r_u(θ) = 1 + p_u(g_c − 1),       G_v/P(ρ) = p_v · mean_θ[ P/P(ρ) · e^{−in'θ} · g_c/r_v ]
 
@@ -28,8 +28,23 @@ from predcube.tasks.mixture.recursion import SPILL
 
 SATURATED = -39.2
 """log(tλ) below which e^{−tλ} is 1 in a float."""
+TAIL = 40.0
+"""Aliases stay below e^{−TAIL}."""
 DONE = -50.0
 """log-odds of p_v below which a point's share of its own weight has become negligible."""
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _soft(y: float) -> float:
+    """log(1 + e^y)."""
+    return max(y, 0.0) + math.log1p(math.exp(-abs(y)))
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def log_factor(c: int, y: float, a: float) -> float:
+    """log(1 + ((1 + e^y)^c − 1)·e^{−a})."""
+    exponent = c * _soft(y)
+    return float(_soft(exponent + math.log(-math.expm1(-exponent)) - a))
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -154,7 +169,21 @@ def _integrate(
 
         # Points of the circle, upper half; and Q(θ) = P/P(ρ)·e^{−in'θ}.
         sigma = math.sqrt(variance)
-        around = int(8.6 * sigma + 18.0) | 1
+        if simple:
+            around = int(8.6 * sigma + 18.0) | 1
+        else:
+            # Repeated points jump by many counts at once, so the tails are bounded by Chernoff at ±s instead.
+            tilt = min(8.6 / sigma, 2.0) if sigma > 0.0 else 2.0
+            up, down = -tilt * size, tilt * size
+            soft = _soft(y)
+            up += saturated * (_soft(y + tilt) - soft)
+            down += saturated * (_soft(y - tilt) - soft)
+            for d in range(first, last):
+                c = sizes[kinds[d]]
+                here = log_factor(c, y, a[d])
+                up += repeats[d] * (log_factor(c, y + tilt, a[d]) - here)
+                down += repeats[d] * (log_factor(c, y - tilt, a[d]) - here)
+            around = int(max((TAIL + up) / tilt, min((TAIL + down) / tilt, size + 1.0)) + 1.0) | 1
         half = around // 2
         if simple and sigma > 4.4:
             half = min(half, int(around * math.asin(4.4 / sigma) / math.pi) + 1)

@@ -4,7 +4,7 @@ Samples that differ by a record share almost everything: a point's factor depend
 such pairs occur. So one grid of t and, at each t, one circle serve all samples, with one table of the factors r_u(θ)
 and of the terms p_u·g_u/r_u over the distinct pairs u; what is left for a sample is a product and a dot product a point
 (see ``contour`` for the formulas). The circle is the saddle of the average sample: for a sample far from it the
-integrand no longer peaks at θ = 0 and rounding grows, which ``magnified`` tells.
+integrand no longer peaks at θ = 0: rounding grows and aliases rise, which ``magnified`` tells (inf for aliases).
 """
 
 import math
@@ -13,7 +13,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.tasks.mixture.contour import TAIL, log_factor
 from predcube.tasks.mixture.recursion import SPILL
+
+ALIAS = 32.0
+"""Where the circle chosen for the average sample leaves aliases above e^{−32}, a sample is marked as not served."""
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -104,7 +108,8 @@ def _integrate(
     null, null_bound, top = np.zeros(b_all), np.zeros(b_all), np.full(b_all, -np.inf)
     worst = np.zeros(b_all)
     hits = np.empty(k)
-    a, chance, log_factor = np.empty(u_all), np.zeros(u_all + 1), np.zeros(u_all + 1)
+    a, chance, log_f = np.empty(u_all), np.zeros(u_all + 1), np.zeros(u_all + 1)
+    higher, lower = np.zeros(u_all + 1), np.zeros(u_all + 1)
     q_re, q_im = np.empty(0), np.empty(0)
     share, start_re, start_im = np.empty(0), np.empty(0), np.empty(0)
     r_re, r_im = np.empty((0, 0)), np.empty((0, 0))
@@ -114,7 +119,16 @@ def _integrate(
         for u in range(u_all):
             a[u] = math.exp(tau[i] + log_scale[u])
         y, variance = _saddle(a, c, often, size, y)
-        around = int(9.0 * math.sqrt(variance) + 22.0) | 1
+        sigma = math.sqrt(variance)
+        tilt = min(8.6 / sigma, 2.0) if sigma > 0.0 else 2.0
+        up, down = -tilt * size, tilt * size
+        for u in range(u_all):
+            here = log_factor(c[u], y, a[u])
+            higher[u] = log_factor(c[u], y + tilt, a[u]) - here
+            lower[u] = log_factor(c[u], y - tilt, a[u]) - here
+            up += often[u] * higher[u]
+            down += often[u] * lower[u]
+        around = int(max((TAIL + up) / tilt, min((TAIL + down) / tilt, size + 1.0)) + 1.0) | 1
         nodes = around // 2 + 1
         if nodes > len(q_re):
             q_re, q_im = np.empty(2 * nodes), np.empty(2 * nodes)
@@ -132,7 +146,7 @@ def _integrate(
             small = math.exp(-c[u] * soft)
             odds = c[u] * soft + math.log(-math.expm1(-c[u] * soft)) - a[u]
             chance[u] = 1.0 / (1.0 + math.exp(min(-odds, 700.0)))
-            log_factor[u] = max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
+            log_f[u] = max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
             # Pairs are sorted by count: g_c(θ) is kept in t until the count changes.
             if u == 0 or c[u] != c[u - 1]:
                 for m in range(nodes):
@@ -152,8 +166,13 @@ def _integrate(
         base = log_step[i] - size * y - log_subsets - math.exp(tau[i])
         for b in range(b_all):
             logs = base
+            up, down = -tilt * (size + around), tilt * (size - around)
             for u in pairs[b]:
-                logs += log_factor[u]
+                logs += log_f[u]
+                up += higher[u]
+                down += lower[u]
+            if up > -ALIAS or (around <= size and down > -ALIAS):
+                worst[b] = np.inf
             value, modulus = _add(pairs[b], r_re, r_im, t_re, t_im, start_re, start_im, share, nodes, q_re, q_im, hits)
             if logs > top[b]:
                 down = math.exp(top[b] - logs)
