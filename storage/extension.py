@@ -78,7 +78,7 @@ def recover(url: str) -> bool:
         place.remove_orphans(store, "")
         for group in (*_GROUPS, "surfaces"):
             arrays = [f"{group}/{name}" for name in place.names(store, group) if "." not in name]
-            place.remove_orphans(store, group, *arrays)
+            place.remove_orphans(store, group, *arrays, *(f"{array}/c" for array in arrays))
     return what == EXTENDING
 
 

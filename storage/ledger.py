@@ -4,6 +4,7 @@ Always true: a tile counts only if its receipt is there and names it; whatever e
 killed writers, receipts that do not parse) leaves it missing, so that it is computed again.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,8 @@ from predcube.storage.digests import digest
 from predcube.storage.failures import StoreError
 from predcube.storage.receipts import Receipt
 from predcube.storage.schema import CubeSchema, TileKey
+
+_AT_ONCE = 4096  # texts in memory: 4 kB each
 
 type Check = Literal["listing", "receipts", "digests"]
 
@@ -82,7 +85,7 @@ def errors(url: str) -> dict[TileKey, str]:
     store = place.open_store(url, read_only=True)
     with place.refusals(url):
         listed = sorted(_listed(store, "ledger/error", schema))
-        return {key: text for key, text in _texts(store, "ledger/error", listed) if text}
+        return dict(sorted((key, text) for key, text in _texts(store, "ledger/error", listed) if text))
 
 
 def first_errors(url: str) -> tuple[TileError, ...]:
@@ -110,17 +113,32 @@ def _listed(store: Store, array: str, schema: CubeSchema) -> set[TileKey]:
 def _texts(store: Store, path: str, keys: list[TileKey]) -> Iterator[tuple[TileKey, str]]:
     """The texts of an array at some tiles; a chunk that does not decode is left out."""
     array: zarr.Array[Any] = zarr.open_array(store, path=path, mode="r", zarr_format=3)
-    try:
-        everything = np.asarray(array[...])  # one call reads chunks side by side
-    except Exception:  # one of them is damaged: find out which
-        for key in keys:
-            try:
-                yield key, str(np.asarray(array[key]))
-            except Exception:
-                continue
+    yield from _block(array, keys, tuple((0, length) for length in array.shape))
+
+
+def _block(
+    array: zarr.Array[Any], keys: list[TileKey], bounds: tuple[tuple[int, int], ...]
+) -> Iterator[tuple[TileKey, str]]:
+    """The texts inside some bounds: read at once where they are few and whole, otherwise half by half."""
+    if not keys:
         return
-    for key in keys:
-        yield key, str(everything[key])
+    lengths = [stop - start for start, stop in bounds]
+    if math.prod(lengths) <= _AT_ONCE:
+        try:
+            texts = np.asarray(array[tuple(slice(*b) for b in bounds)])  # one call reads chunks side by side
+        except Exception:  # a damaged chunk, of whatever kind: it is found by halving
+            if max(lengths) == 1:
+                return
+        else:
+            for key in keys:
+                yield key, str(texts[tuple(k - start for k, (start, _) in zip(key, bounds, strict=True))])
+            return
+    dim = lengths.index(max(lengths))
+    start, stop = bounds[dim]
+    middle = (start + stop) // 2
+    for half in ((start, middle), (middle, stop)):
+        inside = [key for key in keys if half[0] <= key[dim] < half[1]]
+        yield from _block(array, inside, (*bounds[:dim], half, *bounds[dim + 1 :]))
 
 
 def _receipts(store: Store, schema: CubeSchema, written: set[TileKey]) -> Iterator[tuple[TileKey, Receipt]]:
