@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.pipeline.costs import Costs, calibrate
+from predcube.pipeline.costs import Costs, Counts, calibrate, workload_counts
 from predcube.pipeline.failures import OverBudget
 from predcube.pipeline.grid import Grid
 from predcube.pipeline.shaping import blueprint, chunk_lengths, tile_seconds
@@ -38,7 +38,7 @@ class Estimate:
     method: str  # analytic | laplace | support | enumerate | mc | exact; "" where infeasible
     infeasible: str | None
     seconds: float  # core-seconds of one trial, 0 where infeasible
-    shared: float  # how many of them are the blocks', which can be fanned out
+    shared: float  # how many of them are the blocks', which can be fanned out; 0, unknown, where a trial is short
     memory: int  # bytes, peak of one worker beyond the interpreter
     blocks: int  # blocks of one trial's workloads; 1, uncounted, where those are short
 
@@ -147,7 +147,7 @@ class _Counted:
 
     problem: Problem
     method: str
-    operations: Mapping[str, float]
+    operations: Counts
     memory: int
 
 
@@ -174,11 +174,12 @@ def _counted(grid: Grid, row: NDArray[np.int64]) -> _Counted | str:
 def _estimate(group: _Counted | str, costs: Costs) -> Estimate:
     if isinstance(group, str):
         return Estimate(method="", infeasible=group, seconds=0.0, shared=0.0, memory=0, blocks=0)
-    shared = costs.work({group.method: group.operations.get(group.method, 0.0)})
+    seconds = costs.seconds(group.operations)
+    shared = costs.work(workload_counts(group.problem)) if seconds > COUNTED else 0.0
     return Estimate(
         method=group.method,
         infeasible=None,
-        seconds=costs.seconds(group.operations),
+        seconds=seconds,
         shared=shared,
         memory=group.memory,
         # Counting blocks draws a sample, which is worth it only where a trial is long enough to be cut.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predcube.pipeline.spec import difference, from_resolved, load_spec, problems, resolved, spec_hash
@@ -232,6 +232,7 @@ def test_labels_may_be_mixed_where_the_parameter_takes_both() -> None:
     assert (numbers.values, numbers.dtype) == ((2, 4), "float64")
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(
     st.lists(st.floats(0.001, 0.5), min_size=1, max_size=6), st.lists(st.integers(20, 10**6), min_size=1, max_size=6)
 )

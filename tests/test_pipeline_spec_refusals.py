@@ -1,7 +1,6 @@
 """Specs that are wrong: one clear message with the place, the value and the cure; nothing is written."""
 
 import json
-import os
 import subprocess
 import sys
 from copy import deepcopy
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from predcube.pipeline.cli.app import main
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.spec import load_spec, problems
 
@@ -345,16 +345,20 @@ def test_a_spec_that_is_not_there_is_said() -> None:
     assert "no such file" in str(problems("nowhere.toml")[0])
 
 
-def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    code = "from predcube.pipeline.cli import checking\nfrom predcube.pipeline.cli.app import main\nmain()"
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "120"},
-    )
+@pytest.fixture
+def predcube(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    """Runs the command line in an empty folder: exit status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["predcube", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return run
 
 
 TEXT = """
@@ -372,36 +376,49 @@ gamma = 0.1
 """
 
 
-def test_check_prints_every_problem_and_writes_nothing(tmp_path: Path) -> None:
+def test_check_prints_every_problem_and_writes_nothing(predcube: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text(TEXT.replace("gamma = 0.1", "gama = 0.1").replace("= 4", '= "4"'))
-    done = run("check", "bad.toml", folder=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.splitlines()[0] == "predcube: bad.toml: 3 problems"
-    assert "Traceback" not in done.stderr
+    status, out, err = predcube("check", "bad.toml")
+    assert (status, out) == (2, "")
+    assert err.splitlines()[0] == "predcube: bad.toml: 3 problems"
+    assert [line.split(":")[0].strip() for line in err.splitlines()[1:]] == [
+        "trials",
+        "distribution.at",
+        "learner.gama",
+    ]
     assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
 
 
-def test_check_and_plan_of_a_good_spec(tmp_path: Path) -> None:
+def test_check_and_plan_of_a_good_spec(predcube: Any, tmp_path: Path) -> None:
     (tmp_path / "good.toml").write_text(TEXT + '[sweep]\n"distribution.noise" = [0, 0.1]\n')
-    done = run("check", "good.toml", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "good.toml: good; 2 cells (2 noise) × 4 trials\n"
-    done = run("plan", "good.toml", "--json", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    plan = json.loads(done.stdout)
-    assert plan["cells"] == 2
+    assert predcube("check", "good.toml") == (0, "good.toml: good; 2 cells (2 noise) × 4 trials\n", "")
+    status, out, err = predcube("plan", "good.toml", "--json")
+    assert (status, err) == (0, "")
+    plan = json.loads(out)
+    assert (plan["cells"], plan["infeasible_cells"]) == (2, 0)
     assert [c["noise"] for c in plan["grid"]] == [0.0, 0.1]
-    assert plan["infeasible_cells"] == 0
-    done = run("plan", "good.toml", folder=tmp_path)
-    assert "2 cells" in done.stdout or "2 (2 noise)" in done.stdout
+    status, out, err = predcube("plan", "good.toml")
+    assert (status, err) == (0, "")
+    assert "2 (2 noise), 4 trials each" in out
     assert [p.name for p in tmp_path.iterdir()] == ["good.toml"]
 
 
-def test_a_plan_over_budget_is_refused_with_its_status(tmp_path: Path) -> None:
+def test_a_plan_over_budget_is_refused_with_its_status(predcube: Any, tmp_path: Path) -> None:
     (tmp_path / "good.toml").write_text(TEXT.replace("trials = 4", "trials = 100000"))
-    done = run("plan", "good.toml", "--budget", "0.000001", folder=tmp_path)
-    assert done.returncode == 4
-    assert "core-hours, above the budget of 1e-06" in done.stderr
-    assert "raise the budget" in done.stderr
+    status, out, err = predcube("plan", "good.toml", "--budget", "0.000001")
+    assert (status, out) == (4, "")
+    assert "core-hours, above the budget of 1e-06" in err
+    assert "raise the budget" in err
     assert [p.name for p in tmp_path.iterdir()] == ["good.toml"]
+
+
+def test_a_traceback_is_never_shown(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from predcube.pipeline.cli.app import main; main()", "check", "nowhere.toml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "predcube: nowhere.toml: no such file; give the path of a sweep spec (TOML)\n"
