@@ -125,13 +125,24 @@ def test_vc_dimension_of_a_table(rows: list[list[int]]) -> None:
 def test_vc_dimension_of_a_large_table() -> None:
     assert hypotheses.build("table", matrix=Cube(points=10).members()).vc_dimension == 10
     assert hypotheses.build("table", matrix=np.tri(200, dtype=np.uint8)).vc_dimension == 1
+    # One lone bit in each row and column, beside the complement of every column: still one point shattered at most.
+    lone = np.eye(150, dtype=np.uint8)
+    assert hypotheses.build("table", matrix=np.hstack([lone, 1 - lone])).vc_dimension == 1
+
+
+@pytest.mark.long
+def test_a_vc_dimension_too_costly_to_find_is_said() -> None:
+    wide = hypotheses.build("table", matrix=np.random.default_rng(0).integers(0, 2, size=(2000, 64)))
+    with pytest.raises(ValueError, match=r"2000 rows and 64 columns was not found .*; use fewer columns"):
+        _ = wide.vc_dimension
+    assert wide.growth(64) == 2000
 
 
 def test_growth() -> None:
     assert [Thresholds().growth(m) for m in (0, 1, 10)] == [1, 2, 11]
     assert [Thresholds(points=3).growth(m) for m in (2, 3, 10)] == [3, 4, 4]
     assert [Cube(points=3).growth(m) for m in (2, 3, 10)] == [4, 8, 8]
-    assert hypotheses.build("table", matrix=MATRIX).growth(2) is None
+    assert [hypotheses.build("table", matrix=MATRIX).growth(m) for m in (0, 1, 2, 6, 9)] == [1, 2, 4, 5, 5]
 
 
 @given(

@@ -155,7 +155,7 @@ def test_equality_with_the_confidence_is_reaching_it() -> None:
 
 
 def test_the_upper_end_covers_where_many_small_n_almost_reach() -> None:
-    """Taking the first n whose lower limit suffices misses here in more than one case of ten."""
+    """Taking the first n whose lower limit suffices misses here in about six cases of a hundred."""
     rng = np.random.default_rng(4)
     p, repeats = np.array([0.89] * 12 + [0.999]), 20_000
     found = smallest_reached(np.arange(13) + 1, rng.binomial(64, p, size=(repeats, 13)), 64, 0.9)

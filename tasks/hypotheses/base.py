@@ -75,7 +75,9 @@ class HypothesisClass(ABC):
         what a name looks like."""
 
     def growth(self, m: int) -> int | None:
-        """Growth function: the largest number of labelings of m points, or None where no closed form is known."""
+        """Growth function: the largest number of labelings of m points, exact on the whole of a finite X; for fewer
+        points a class without a closed form may give an upper bound. None where nothing better than Sauer–Shelah's
+        bound is known."""
         return None
 
     @property

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.points import distinct, finite_points
 
+SEARCH_STEPS = 2**22
+"""Parts cut at most while a VC dimension is searched for: a few seconds."""
+
 type Matrix = tuple[tuple[Literal[0, 1], ...], ...]
 
 
@@ -19,8 +23,7 @@ type Matrix = tuple[tuple[Literal[0, 1], ...], ...]
 class Table(HypothesisClass):
     """The rows of ``matrix`` as functions on X = {0, …, columns − 1}; equal rows count as often as they stand.
 
-    A representative is a row's index; for a labeling of T it is the first row that realises it. The VC dimension is
-    searched for when the class is made.
+    A representative is a row's index; for a labeling of T it is the first row that realises it.
     """
 
     matrix: Annotated[Matrix, MinLen(1)]
@@ -28,17 +31,22 @@ class Table(HypothesisClass):
     kind: ClassVar[str] = "table"
     source: ClassVar[str] = "any finite class; give matrix, or path to a file of 0 and 1"
     _rows: Labels = field(init=False, repr=False, compare=False)
-    _vc_dimension: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rows = _checked_matrix(self.matrix)
         object.__setattr__(self, "matrix", tuple(map(tuple, rows.tolist())))
         object.__setattr__(self, "_rows", rows)
-        object.__setattr__(self, "_vc_dimension", _largest_shattered(rows))
 
     @property
     def vc_dimension(self) -> int:
-        return self._vc_dimension
+        """Found by search; ValueError where the table is too large to tell within ``SEARCH_STEPS``."""
+        found = _largest_shattered(self)
+        if found is None:
+            raise ValueError(
+                f"the VC dimension of a table of {self._rows.shape[0]} rows and {self._rows.shape[1]} columns was not "
+                f"found in {SEARCH_STEPS} steps; use fewer columns"
+            )
+        return found
 
     @property
     def domain(self) -> Points | None:
@@ -54,6 +62,11 @@ class Table(HypothesisClass):
     def predict(self, representatives: Representatives, points: Points) -> Labels:
         columns = finite_points(points, self._rows.shape[1])
         return self._rows[np.asarray(representatives, dtype=np.int64)][:, columns]
+
+    def growth(self, m: int) -> int | None:
+        """At most min(2^m, distinct rows); the number of distinct rows on the whole X."""
+        k = self._rows.shape[1]
+        return min(int(2 ** min(m, k)), len(self._first_rows(np.arange(k))))
 
     def members(self) -> Representatives:
         """Every row's index in lexicographic order of the rows, equal rows in table order."""
@@ -94,29 +107,34 @@ def _checked_matrix(matrix: Any) -> Labels:
     return array.astype(np.uint8)
 
 
-def _largest_shattered(rows: Labels) -> int:
-    """VC dimension of the rows: the size of the largest set of columns on which all patterns occur.
+@lru_cache(maxsize=64)
+def _largest_shattered(table: Table) -> int | None:
+    """VC dimension of the rows: the size of the largest set of columns on which all patterns occur; None where
+    ``SEARCH_STEPS`` do not tell.
 
     Depth-first over sets of columns in increasing order. A set is carried as the parts into which its patterns divide
     the distinct rows (bit masks); adding a column must cut every part in two. A part of r rows shatters at most
     ⌊log₂ r⌋ more columns, which prunes the search; it is still exponential in the VC dimension.
     """
-    patterns = np.unique(rows, axis=0)
-    columns = np.unique(patterns.T, axis=0)
+    patterns = np.unique(table._rows, axis=0)
+    # A column and its complement are shattered with the same others, so of two such only one is searched.
+    columns = np.unique((patterns ^ patterns[0]).T, axis=0)
     masks = [int.from_bytes(np.packbits(column).tobytes()) for column in columns]
     everything = int.from_bytes(np.packbits(np.ones(len(patterns), dtype=np.uint8)).tobytes())
-    best = 0
+    width = 1 + len(patterns) // 4096  # longer masks take longer
+    best = steps = 0
 
     def extend(parts: list[int], size: int, start: int) -> None:
-        nonlocal best
+        nonlocal best, steps
         best = max(best, size)
         room = min(part.bit_count() for part in parts).bit_length() - 1
         for j in range(start, len(masks)):
-            if size + min(room, len(masks) - j) <= best:
+            if size + min(room, len(masks) - j) <= best or steps > SEARCH_STEPS:
                 return
+            steps += width * len(parts)
             cut = [piece for part in parts for piece in (part & masks[j], part & ~masks[j])]
             if all(cut):
                 extend(cut, size + 1, j + 1)
 
     extend([everything], 0, 0)
-    return best
+    return best if steps <= SEARCH_STEPS else None
