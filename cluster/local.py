@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
@@ -96,7 +97,7 @@ class LocalFanout:
                     threads_per_worker=1,
                     processes=True,
                     host="127.0.0.1",
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # None would take port 8787
                     silence_logs=logging.CRITICAL,
                     local_directory=folder,
                     memory_limit=MEMORY_LIMIT // self._workers,
@@ -123,20 +124,29 @@ class LocalFanout:
 def _stop(cluster: LocalCluster) -> None:
     """Close the cluster without waiting for what its workers still do: a task cannot be stopped, and a worker that is
     asked to leave while it starts prints a traceback. They hold nothing that is not in the store or to be redone."""
-    for _ in range(4):  # a worker that was about to start has no process to end at first, and closing waits for it
-        for nanny in cluster.workers.values():
-            nanny.auto_restart = False
-            process = getattr(nanny.process, "process", None)
-            if process is not None and process.pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
-        try:
-            cluster.close(timeout=0.5)
-            return
-        except Exception:
-            continue
-    # Not to be tried again for ten seconds when the interpreter exits, which ends the processes in any case.
-    SpecCluster._instances.discard(cluster)
+    closed = threading.Event()
+
+    def end_workers() -> None:
+        while True:  # one that is about to start has no process yet, and closing waits for it
+            for nanny in list(cluster._created):  # those that are starting too, which ``workers`` does not hold
+                nanny.auto_restart = False
+                process = getattr(nanny.process, "process", None)
+                if process is not None and process.pid is not None:
+                    with suppress(ProcessLookupError):
+                        os.kill(process.pid, signal.SIGKILL)
+            if closed.wait(0.05):
+                return
+
+    ending = threading.Thread(target=end_workers, name="predcube-end-workers", daemon=True)
+    ending.start()
+    try:
+        cluster.close(timeout=5)
+    except Exception:
+        # Not to be tried again for ten seconds when the interpreter exits, which ends the processes in any case.
+        SpecCluster._instances.discard(cluster)
+    finally:
+        closed.set()
+        ending.join()
 
 
 @contextmanager
