@@ -28,11 +28,12 @@ p, figcaption { color: var(--quiet); max-width: 60rem; }
 .scroll { overflow-x: auto; margin: .6rem 0 1rem; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .28rem .9rem .28rem 0; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; }
+  overflow-wrap: break-word; }
 th { color: var(--quiet); font-weight: 600; white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 figure { margin: 1rem 0 1.6rem; }
 figure img { max-width: 100%; height: auto; background: #ffffff; border-radius: .4rem; padding: .4rem; }
+@media (max-width: 45rem) { figure img { max-width: none; width: 46rem; } }
 pre { overflow-x: auto; font-size: .82rem; border: 1px solid var(--line); border-radius: .4rem; padding: .8rem; }
 footer { margin-top: 3rem; color: var(--quiet); font-size: .85rem; }
 """
@@ -88,7 +89,7 @@ def picture(svg: bytes, title: str, caption: str) -> str:
     """An SVG picture, kept in an image so that its names cannot meet those of another."""
     data = base64.b64encode(svg).decode()
     return (
-        f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(title)}">'
+        f'<figure><div class="scroll"><img src="data:image/svg+xml;base64,{data}" alt="{escape(title)}"></div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>\n"
     )
 
