@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import audit, hypotheses, learners, predict, worst_case
 from predcube.tasks.answers import log_probabilities
-from predcube.tasks.audits import pieces
+from predcube.tasks.audits import batch_predictions, pieces
 from predcube.tasks.hypotheses import HypothesisClass
 from predcube.tasks.learners import Learner
 from predcube.tasks.learners.exponential import Exponential
@@ -85,6 +85,25 @@ def test_audit_is_the_maximum_over_every_position(
     assert got.delta(0.0) == pytest.approx(got.stability, abs=1e-12)
     assert got.exhaustive
     assert got.neighbours == len(set(s)) * 5
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+@pytest.mark.parametrize("kind", sorted(CLASSES))
+def test_many_samples_at_once_are_each_by_itself(kind: str, name: str) -> None:
+    h, learner = CLASSES[kind], LEARNERS[name]
+    rng = np.random.default_rng(8)
+    drawn = [list(zip(rng.integers(0, 3, 6), rng.integers(0, 2, 6), strict=True)) for _ in range(12)]
+    drawn += [[(0, 0)] * 6, [(2, 1)] * 6, [(1, 0), (1, 1)] * 3]
+    counts = np.zeros((len(drawn), 3, 2), dtype=np.int64)
+    for b, s in enumerate(drawn):
+        for v, y in s:
+            counts[b, v, y] += 1
+    expected = np.stack([answers(learner, h, s, range(3)) for s in drawn])
+    method = learner.method(h, k=3, n=6, many=len(drawn))
+    got = batch_predictions(learner, h, np.arange(3), counts, np.arange(3), method=method)
+    assert (np.isneginf(got) == np.isneginf(expected)).all()
+    finite = np.isfinite(expected)
+    assert got[finite] == pytest.approx(expected[finite], rel=1e-11, abs=1e-11)
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
