@@ -30,6 +30,7 @@ X = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6]
 Y = [0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 9), st.data())
 def test_ranks_follow_the_order_of_combinations(n: int, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, n))

@@ -16,7 +16,7 @@ from predcube.tasks.mixture.enumeration import Enumeration
 from predcube.tasks.mixture.full import Single
 from predcube.tasks.mixture.montecarlo import SAMPLES, MonteCarlo
 from predcube.tasks.mixture.samples import occupied
-from predcube.tasks.mixture.subsets import LARGEST_RANK
+from predcube.tasks.mixture.subsets import countable
 
 type Method = Literal["analytic", "laplace", "support", "enumerate", "mc"]
 METHODS: tuple[Method, ...] = get_args(Method.__value__)
@@ -42,7 +42,7 @@ def inapplicable(
         return f"laplace needs a class with one hypothesis a point, which {hypotheses.kind} is not; take auto"
     if method == "support" and k > support.LARGEST:
         return f"support sums over 2^{k} sets of points, at most 2^{support.LARGEST}; take another method"
-    if method == "enumerate" and math.comb(n, subset_size) > LARGEST_RANK:
+    if method == "enumerate" and not countable(n, subset_size):
         return f"enumerate would visit C({n}, {subset_size}) > 2^63 subsets; take laplace or support, or mc"
     return None
 

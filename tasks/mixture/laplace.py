@@ -41,8 +41,8 @@ def nodes(log_least: float, log_most: float) -> tuple[NDArray[np.float64], NDArr
 
 
 def log_binomial(n: int, k: int) -> float:
-    """log C(n, k), correctly rounded as long as the integer is of moderate size."""
-    if min(k, n - k) <= 20000:
+    """log C(n, k), correctly rounded as long as the integer is of moderate size; else to 1e-15 of log n!."""
+    if min(k, n - k) <= 2000:
         return math.log(math.comb(n, k))
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 

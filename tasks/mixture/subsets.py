@@ -13,15 +13,21 @@ from numpy.typing import NDArray
 LARGEST_RANK = 2**63 - 1
 
 
+def countable(n: int, subset_size: int) -> bool:
+    """Whether C(n, n') is at most 2^63 − 1. C(n, k) ≥ (n/k)^k spares the integers that are large beyond doubt."""
+    k = min(subset_size, n - subset_size)
+    return k == 0 or (k * math.log2(n / k) < 63 and math.comb(n, k) <= LARGEST_RANK)
+
+
 def count(n: int, subset_size: int) -> int:
     """C(n, n'); ValueError beyond 2^63 − 1, where ranks no longer fit a machine integer."""
-    total = math.comb(n, subset_size)
-    if total > LARGEST_RANK:
+    if not countable(n, subset_size):
+        digits = (math.lgamma(n + 1) - math.lgamma(subset_size + 1) - math.lgamma(n - subset_size + 1)) / math.log(10)
         raise ValueError(
-            f"enumerate: C({n}, {subset_size}) is about 10^{math.log10(total):.0f} subsets, beyond 2^63 ranks; "
+            f"enumerate: C({n}, {subset_size}) is about 10^{digits:.0f} subsets, beyond 2^63 ranks; "
             "take laplace or support where they apply, or mc"
         )
-    return total
+    return math.comb(n, subset_size)
 
 
 def unrank(rank: int, n: int, subset_size: int) -> NDArray[np.int64]:
