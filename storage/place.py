@@ -89,6 +89,12 @@ def delete_prefix(store: Store, prefix: str) -> None:
     sync(store.delete_dir(prefix))
 
 
+def remove(store: Store, name: str) -> None:
+    """Removes a key and every key below it."""
+    delete(store, name)  # a store of files removes a folder with it
+    delete_prefix(store, name)
+
+
 def keys(store: Store, prefix: str) -> list[str]:
     """Every key below a prefix, sorted; leftovers of killed writers are not among them."""
     return sorted(k for k in sync(_collect(store.list_prefix(prefix))) if not k.endswith(ORPHAN))

@@ -32,7 +32,8 @@ def write_surfaces(url: str, dataset: xarray.Dataset) -> None:
     store = place.open_store(url, read_only=False)
     with place.refusals(url):
         old = {key: value for key in place.keys(store, GROUP) if (value := place.get(store, key)) is not None}
-        if old == new:
+        wanted = {key.split("/")[1] for key in new}
+        if old == new and wanted >= set(place.names(store, GROUP)):
             return
         group = f"{GROUP}/{ROOT}"
         place.put(store, group, _marked())
@@ -41,8 +42,9 @@ def write_surfaces(url: str, dataset: xarray.Dataset) -> None:
         changed = {key for key in documents if old.get(key) != new.get(key)}
         for key in sorted(changed & old.keys()):
             place.delete(store, key)
-        for key in sorted(documents - new.keys()):
-            place.delete_prefix(store, key.removesuffix(f"/{ROOT}"))
+        for name in place.names(store, GROUP):
+            if name not in wanted:  # a surface that is gone, or what a killed writer left: even as an empty folder
+                place.remove(store, f"{GROUP}/{name}")
         for key in sorted(old.keys() - new.keys() - documents):
             place.delete(store, key)
         for key in sorted(new.keys() - documents - {group}):
