@@ -25,12 +25,15 @@ TOLERANCE = 1e-9
 
 def fix(data: xr.Dataset, at: Mapping[str, Wanted]) -> xr.Dataset:
     """The part of the data at the given values of the given axes; no axis is dropped. Raises ``BadInput``."""
-    places: dict[str, NDArray[np.intp]] = {}
+    places: dict[str, slice | NDArray[np.intp]] = {}
     for axis, wanted in at.items():
         check_axis(data, axis)
         values = wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
         found = {_place(axis, data[axis].values, v) for v in values}
-        places[axis] = np.array(sorted(found), dtype=np.intp)
+        first, last = min(found), max(found)
+        # A slice reads the chunks it needs; an array of places is looked up element by element.
+        neighbours = len(found) == last - first + 1
+        places[axis] = slice(first, last + 1) if neighbours else np.array(sorted(found), dtype=np.intp)
     return data.isel(places)
 
 
@@ -120,23 +123,26 @@ def truth(table: pa.Table, expression: str, option: str) -> NDArray[np.bool_]:
     return np.asarray(values == np.True_, dtype=np.bool_)
 
 
+def spread(data: xr.Dataset, name: str, dims: Sequence[str]) -> NDArray[Any]:
+    """A variable, or an axis, over the product of ``dims``, repeated along those that it has not."""
+    variable = data[name].variable
+    # Read first, turn then: turning a lazy array makes Zarr look up every element by itself.
+    values = np.asarray(variable.values)
+    order = [d for d in dims if d in variable.dims]
+    values = values.transpose([variable.dims.index(d) for d in order])
+    values = values.reshape([data.sizes[d] if d in order else 1 for d in dims])
+    return np.broadcast_to(values, tuple(data.sizes[d] for d in dims))
+
+
 def columns_over(
     data: xr.Dataset, dims: Sequence[str], variables: Sequence[str], keep: NDArray[np.bool_] | None = None
 ) -> pa.Table:
     """Columns over the product of ``dims`` (row-major): the axes, then the variables; rows ``keep`` only."""
-    shape = tuple(data.sizes[d] for d in dims)
-    columns: dict[str, pa.Array[Any]] = {}
-    for i, d in enumerate(dims):
-        along = data[d].values.reshape(*(-1 if j == i else 1 for j in range(len(dims))))
-        columns[d] = _arrow(np.broadcast_to(along, shape).ravel(), keep)
+    columns: dict[str, pa.Array[Any]] = {d: _arrow(spread(data, d, dims).ravel(), keep) for d in dims}
     for name in variables:
         if name in columns:
             continue
-        variable = data[name].variable
-        order = [d for d in dims if d in variable.dims]
-        array = variable.transpose(*order).values
-        array = array.reshape(*(data.sizes[d] if d in order else 1 for d in dims))
-        columns[name] = _arrow(np.broadcast_to(array, shape).ravel(), keep, flags(data[name]))
+        columns[name] = _arrow(spread(data, name, dims).ravel(), keep, flags(data[name]))
     if not columns:
         return pa.table({})
     fields = [pa.field(n, c.type, metadata=_field_metadata(data[n])) for n, c in columns.items()]

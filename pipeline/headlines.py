@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import xarray as xr
 
+from predcube.pipeline.columns import spread
 from predcube.pipeline.lookups import inverse
 from predcube.pipeline.opening import quantities_of
 from predcube.pipeline.queries import rows
@@ -44,8 +45,8 @@ def headlines(data: xr.Dataset) -> tuple[Headline, ...]:
 def _smallest_n(data: xr.Dataset) -> Headline:
     answer = inverse(data, "n")
     dims = [d for d in map(str, data.dims) if d in data["smallest_n"].dims]
-    status = data["smallest_n_status"].transpose(*dims).values.ravel()
-    value = data["smallest_n"].transpose(*dims).values.ravel()
+    status = spread(data, "smallest_n_status", dims).ravel()
+    value = spread(data, "smallest_n", dims).ravel()
     reached = np.isin(status, HAS_VALUE)
     grid = data["n"].values
     place = np.searchsorted(grid, np.where(reached, value, grid[-1]))
@@ -54,7 +55,7 @@ def _smallest_n(data: xr.Dataset) -> Headline:
         if set(data[q].dims) != {*dims, "n"}:
             continue
         for end in ("", "_lower", "_upper"):
-            flat = data[q + end].transpose(*dims, "n").values.reshape(len(reached), len(grid))
+            flat = spread(data, q + end, [*dims, "n"]).reshape(len(reached), len(grid))
             there = flat[np.arange(len(reached)), place]
             columns[q + end] = pa.array(there, mask=np.isnan(there))
     notes = answer["note"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import xarray as xr
 from numpy.typing import NDArray
 
-from predcube.pipeline.columns import check_axis, columns_over, flags, listing, truth, used_by
+from predcube.pipeline.columns import check_axis, columns_over, flags, listing, spread, truth, used_by
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.opening import INFEASIBLE
 from predcube.pipeline.searches import (
@@ -85,21 +85,23 @@ def inverse(data: xr.Dataset, axis: str, such_that: str | None = None, where: st
     if set(used) <= {str(d) for d in data.dims}:
         over |= set(map(str, data["status"].dims))
     dims = [str(d) for d in data.dims if d in over and d != axis] + [axis]
+    ends_of = {
+        c.name: (_bound_of(data, c, favourable=True), _bound_of(data, c, favourable=False)) for c in simple or ()
+    }
+    needed = ["status", *used, *filtered, *(n for pair in ends_of.values() for n in pair)]
+    # Each variable is read once, and nothing else is.
+    data = data[[n for n in dict.fromkeys(needed) if n in data.data_vars]].load()
     shape = tuple(data.sizes[d] for d in dims)
-
-    def spread(name: str) -> NDArray[Any]:
-        variable = data[name].variable
-        order = [d for d in dims if d in variable.dims]
-        array = variable.transpose(*order).values.reshape(*(data.sizes[d] if d in order else 1 for d in dims))
-        return np.broadcast_to(array, shape)
 
     known = np.ones(shape, dtype=bool)
     for name in used:
-        values = spread(name)
+        values = spread(data, name, dims)
         if values.dtype.kind == "f":
             known &= ~np.isnan(values)
     infeasible = (
-        ~known & (spread("status") == INFEASIBLE) if set(data["status"].dims) <= set(dims) else np.zeros(shape, bool)
+        ~known & (spread(data, "status", dims) == INFEASIBLE)
+        if set(data["status"].dims) <= set(dims)
+        else np.zeros(shape, bool)
     )
     kept = np.ones(shape, dtype=bool)
     if where is not None:
@@ -107,14 +109,14 @@ def inverse(data: xr.Dataset, axis: str, such_that: str | None = None, where: st
         # What the filter leaves out is no place to look at: neither data nor a gap.
         infeasible = infeasible | ~kept
     if simple is not None:
-        holds = np.logical_and.reduce([c.holds(spread(c.name)) for c in simple])
+        holds = np.logical_and.reduce([c.holds(spread(data, c.name, dims)) for c in simple])
     else:
         holds = truth(columns_over(data, dims, used), such_that, "--such-that").reshape(shape)
     point = smallest(holds, known & kept, infeasible)
     ends: dict[str, Smallest] = {}
-    if simple is not None and any(_bound_of(data, c, favourable=True) != c.name for c in simple):
+    if simple is not None and any(low != name for name, (low, _) in ends_of.items()):
         for end, search in (("lower", smallest), ("upper", smallest_for_good)):
-            met = [c.holds(spread(_bound_of(data, c, favourable=end == "lower"))) for c in simple]
+            met = [c.holds(spread(data, ends_of[c.name][end == "upper"], dims)) for c in simple]
             ends[end] = search(np.logical_and.reduce(met), known & kept, infeasible)
     return _answers(data, axis, dims[:-1], point, ends, holds, known & kept, kept.any(axis=-1), simple is None)
 
@@ -137,8 +139,8 @@ def _stored_smallest(data: xr.Dataset, axis: str, where: str | None) -> pa.Table
         )
     dims = [str(d) for d in data.dims if d in data[name].dims]
     names = [f"{name}_lower", f"{name}_upper"]
-    values = [np.asarray(data[n].transpose(*dims).values) for n in [name, *names]]
-    codes = [np.asarray(data[f"{n}_status"].transpose(*dims).values) for n in [name, *names]]
+    values = [spread(data, n, dims) for n in [name, *names]]
+    codes = [spread(data, f"{n}_status", dims) for n in [name, *names]]
     grid = data[axis].values
     answers = []
     for value, code in zip(values, codes, strict=True):
@@ -153,7 +155,7 @@ def _stored_smallest(data: xr.Dataset, axis: str, where: str | None) -> pa.Table
                 f"--where over {axis} with --smallest {axis} needs --such-that: the stored answer is for the whole axis"
             )
         keep = truth(columns_over(data, dims, used), where, "--where").reshape(keep.shape)
-    looked = data["status"].transpose(*dims, axis).values != INFEASIBLE
+    looked = spread(data, "status", [*dims, axis]) != INFEASIBLE
     return _answers(data, axis, dims, answers[0], {"lower": answers[1], "upper": answers[2]}, None, looked, keep, False)
 
 
@@ -186,6 +188,7 @@ def _answers(
     upper = ends["upper"].position.ravel()[keep] if "upper" in ends else None
     rows_held = holds.reshape(-1, len(grid))[keep] if holds is not None else None
     rows_looked = looked.reshape(-1, len(grid))[keep]
+    first_looked = rows_looked.argmax(axis=-1)
     words, notes = [], []
     for i, code in enumerate(status):
         words.append(MEANINGS[REACHED if code == NOT_MONOTONE else code].replace("_", " "))
@@ -199,7 +202,7 @@ def _answers(
             said.append(f"not monotone: missed again{again}")
         if code == PROVISIONAL:
             said.append(f"smaller {axis} lack data")
-        if code in HAS_VALUE and not rows_looked[i, : place[i]].any():
+        if code in HAS_VALUE and place[i] <= first_looked[i]:
             said.append(f"no smaller {axis} was looked at")
         if code in HAS_VALUE and upper is not None and upper[i] < 0:
             said.append("upper end beyond the grid")

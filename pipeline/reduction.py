@@ -228,7 +228,9 @@ def _reduce(
         for name in names:
             variable = trials[name].variable.isel(place)
             order = (*axes, *(d for d in extra if d in variable.dims), "trial")
-            arrays.append(np.ascontiguousarray(variable.transpose(*order).values))
+            # Read first, turn then: turning a lazy array makes Zarr look up every element by itself.
+            turned = np.asarray(variable.values).transpose([variable.dims.index(d) for d in order])
+            arrays.append(np.ascontiguousarray(turned))
         try:
             part = reduce(*arrays)
         except NotANumber as e:
