@@ -210,6 +210,10 @@ def memory(problem: Problem) -> int:
         many, points = audit_size(h, n, problem.neighbours)
         queries = points if h.domain is not None else 2 * points + 1
         taken += many * (16 * points + 96 * queries) + 32 * min(BLOCK, many * labelings)
+        if audit_method_of(problem) == "support":
+            taken += 48 * min(2**21, many * 2**points * labelings)  # the tables of its supports, in its own blocks
+    if method_of(problem) in ("enumerate", "mc"):
+        taken += 2**26  # a block of subsets at a time
     return int(taken)
 
 

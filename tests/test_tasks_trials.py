@@ -138,6 +138,8 @@ def test_table_errors_are_on_held_out_rows() -> None:
         quantities=("error", "excess_error"),
     )
     cuts = [math.inf, *sorted(set(x.tolist()), reverse=True)]
+    finite = replace(p, hypotheses=hypotheses.build("thresholds", points=6))
+    assert (prepare(finite, 0).draw.x == prepare(p, 0).draw.x).all()  # rows do not follow the class's X
     best = min(cuts, key=lambda a: int(((x >= a) != y).sum()))
     for trial in range(5):
         got, draw = measure(p, trial), prepare(p, trial).draw
