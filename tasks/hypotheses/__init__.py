@@ -4,12 +4,31 @@ from typing import Any
 
 from predcube.tasks import parameters as declared
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
+from predcube.tasks.hypotheses.complement_pair import ComplementPair
 from predcube.tasks.hypotheses.cube import Cube
+from predcube.tasks.hypotheses.gf_lines import GfLines
+from predcube.tasks.hypotheses.interval_unions import IntervalUnions
+from predcube.tasks.hypotheses.intervals import Intervals
+from predcube.tasks.hypotheses.point_functions import PointFunctions
 from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.stumps import Stumps
 from predcube.tasks.hypotheses.table import Table
 from predcube.tasks.hypotheses.thresholds import Thresholds
 
-KINDS: dict[str, type[HypothesisClass]] = {c.kind: c for c in (Thresholds, Cube, Table)}
+KINDS: dict[str, type[HypothesisClass]] = {
+    c.kind: c
+    for c in (
+        Thresholds,
+        PointFunctions,
+        Intervals,
+        IntervalUnions,
+        Stumps,
+        GfLines,
+        Cube,
+        ComplementPair,
+        Table,
+    )
+}
 
 
 def build(kind: str, **parameters: Any) -> HypothesisClass:
@@ -25,11 +44,17 @@ def build(kind: str, **parameters: Any) -> HypothesisClass:
 
 __all__ = [
     "KINDS",
+    "ComplementPair",
     "Cube",
+    "GfLines",
     "HypothesisClass",
+    "IntervalUnions",
+    "Intervals",
     "Labels",
+    "PointFunctions",
     "Points",
     "Representatives",
+    "Stumps",
     "Table",
     "Thresholds",
     "build",

@@ -12,6 +12,7 @@ Always true of a class:
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,8 @@ type Labels = NDArray[np.uint8]  # (M, m): one row a hypothesis, one column a po
 
 LOSS_BLOCK = 2**20
 """Labels predicted at once when losses are summed: 8 MB as floats."""
+LISTED = 2**30
+"""Bytes of labels that are listed at most."""
 
 
 class HypothesisClass(ABC):
@@ -79,6 +82,25 @@ class HypothesisClass(ABC):
         points a class without a closed form may give an upper bound. None where nothing better than Sauer–Shelah's
         bound is known."""
         return None
+
+    def unlistable(self, m: int) -> str | None:
+        """Why the labelings of m points, a byte a label, may not fit ``LISTED`` bytes, or None. By ``growth``, or
+        Sauer–Shelah's bound; a class with closed forms may do without its list."""
+        count = self.growth(m)
+        if count is None:
+            count = sum(comb(m, i) for i in range(min(m, self.vc_dimension) + 1))
+        if count * max(m, 8) <= LISTED:
+            return None
+        return (
+            f"{self.kind} may have {count:,} labelings of {m} points, {count * max(m, 8) / 2**30:,.1f} GiB, "
+            f"and at most {LISTED / 2**30:g} GiB are listed; use fewer points"
+        )
+
+    def check_listable(self, m: int) -> None:
+        """ValueError with the reason of ``unlistable``."""
+        reason = self.unlistable(m)
+        if reason is not None:
+            raise ValueError(reason)
 
     @property
     def features(self) -> int:

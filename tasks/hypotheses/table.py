@@ -10,11 +10,9 @@ import numpy as np
 from annotated_types import MinLen
 from numpy.typing import NDArray
 
+from predcube.tasks.hypotheses import shattering
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.points import distinct, finite_points
-
-SEARCH_STEPS = 2**22
-"""Parts cut at most while a VC dimension is searched for: a few seconds."""
 
 type Matrix = tuple[tuple[Literal[0, 1], ...], ...]
 
@@ -40,11 +38,11 @@ class Table(HypothesisClass):
     @property
     def vc_dimension(self) -> int:
         """Found by search; ValueError where the table is too large to tell within ``SEARCH_STEPS``."""
-        found = _largest_shattered(self)
+        found = _vc_dimension(self)
         if found is None:
             raise ValueError(
                 f"the VC dimension of a table of {self._rows.shape[0]} rows and {self._rows.shape[1]} columns was not "
-                f"found in {SEARCH_STEPS} steps; use fewer columns"
+                f"found in {shattering.SEARCH_STEPS} steps; use fewer columns"
             )
         return found
 
@@ -64,9 +62,9 @@ class Table(HypothesisClass):
         return self._rows[np.asarray(representatives, dtype=np.int64)][:, columns]
 
     def growth(self, m: int) -> int | None:
-        """At most min(2^m, distinct rows); the number of distinct rows on the whole X."""
-        k = self._rows.shape[1]
-        return min(int(2 ** min(m, k)), len(self._first_rows(np.arange(k))))
+        """Found by search, the number of distinct rows on the whole X; where a search takes too long, the least of 2^m,
+        the distinct rows and Sauer–Shelah's bound."""
+        return _growth(self, min(m, self._rows.shape[1]))
 
     def members(self) -> Representatives:
         """Every row's index in lexicographic order of the rows, equal rows in table order."""
@@ -108,33 +106,11 @@ def _checked_matrix(matrix: Any) -> Labels:
 
 
 @lru_cache(maxsize=64)
-def _largest_shattered(table: Table) -> int | None:
-    """VC dimension of the rows: the size of the largest set of columns on which all patterns occur; None where
-    ``SEARCH_STEPS`` do not tell.
+def _vc_dimension(table: Table) -> int | None:
+    found = shattering.largest_shattered(table._rows)
+    return None if found is None else len(found)
 
-    Depth-first over sets of columns in increasing order. A set is carried as the parts into which its patterns divide
-    the distinct rows (bit masks); adding a column must cut every part in two. A part of r rows shatters at most
-    ⌊log₂ r⌋ more columns, which prunes the search; it is still exponential in the VC dimension.
-    """
-    patterns = np.unique(table._rows, axis=0)
-    # A column and its complement are shattered with the same others, so of two such only one is searched.
-    columns = np.unique((patterns ^ patterns[0]).T, axis=0)
-    masks = [int.from_bytes(np.packbits(column).tobytes()) for column in columns]
-    everything = int.from_bytes(np.packbits(np.ones(len(patterns), dtype=np.uint8)).tobytes())
-    width = 1 + len(patterns) // 4096  # longer masks take longer
-    best = steps = 0
 
-    def extend(parts: list[int], size: int, start: int) -> None:
-        nonlocal best, steps
-        best = max(best, size)
-        room = min(part.bit_count() for part in parts).bit_length() - 1
-        for j in range(start, len(masks)):
-            if size + min(room, len(masks) - j) <= best or steps > SEARCH_STEPS:
-                return
-            steps += width * len(parts)
-            cut = [piece for part in parts for piece in (part & masks[j], part & ~masks[j])]
-            if all(cut):
-                extend(cut, size + 1, j + 1)
-
-    extend([everything], 0, 0)
-    return best if steps <= SEARCH_STEPS else None
+@lru_cache(maxsize=1024)
+def _growth(table: Table, m: int) -> int:
+    return shattering.most_labelings(table._rows, m, _vc_dimension(table))[0]
