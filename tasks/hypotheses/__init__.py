@@ -7,6 +7,7 @@ from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Repr
 from predcube.tasks.hypotheses.complement_pair import ComplementPair
 from predcube.tasks.hypotheses.cube import Cube
 from predcube.tasks.hypotheses.gf_lines import GfLines
+from predcube.tasks.hypotheses.halfspaces import Halfspaces
 from predcube.tasks.hypotheses.interval_unions import IntervalUnions
 from predcube.tasks.hypotheses.intervals import Intervals
 from predcube.tasks.hypotheses.point_functions import PointFunctions
@@ -23,6 +24,7 @@ KINDS: dict[str, type[HypothesisClass]] = {
         Intervals,
         IntervalUnions,
         Stumps,
+        Halfspaces,
         GfLines,
         Cube,
         ComplementPair,
@@ -47,6 +49,7 @@ __all__ = [
     "ComplementPair",
     "Cube",
     "GfLines",
+    "Halfspaces",
     "HypothesisClass",
     "IntervalUnions",
     "Intervals",
