@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from predcube.pipeline.costs import Costs, Counts, calibrate, workload_counts
 from predcube.pipeline.failures import OverBudget
 from predcube.pipeline.grid import Grid
-from predcube.pipeline.shaping import blueprint, chunk_lengths, tile_seconds
+from predcube.pipeline.shaping import blueprint, bytes_on_disk, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.storage.schema import CubeSchema, TileKey
 from predcube.tasks.trials import Problem, blocks, memory, method_of, operations
@@ -131,7 +131,7 @@ def plan(
         workers=workers,
         core_seconds=core_seconds,
         memory=_interpreter() + max((e.memory for e in estimates), default=0),
-        bytes=_bytes(sweep, schema),
+        bytes=bytes_on_disk(schema),
         tasks=0,
         tile_seconds=per_tile,
         notes=sweep.notes,
@@ -227,17 +227,6 @@ def _over(made: Plan, seconds: NDArray[np.float64], budget: float) -> str:
 def _rounded_up(hours: float) -> str:
     digits = 1 - math.floor(math.log10(hours))
     return f"{math.ceil(hours * 10**digits) / 10**digits:g}"
-
-
-def _bytes(sweep: Sweep, schema: CubeSchema) -> int:
-    """On disk, about: doubles hardly compress, statuses do, and a tile brings a receipt and a file's overhead for each
-    of its variables."""
-    cells = math.prod(sweep.shape)
-    tiles = math.prod(schema.tiles)
-    floats = sum(v.dtype == "float64" for v in schema.variables)
-    others = len(schema.variables) - floats
-    surfaces = cells * 8 * 8 * max(floats, 1)
-    return cells * sweep.trials * 8 * floats + tiles * (60 * others + 30 * floats + 900) + surfaces
 
 
 def _interpreter() -> int:

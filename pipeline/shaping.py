@@ -5,6 +5,7 @@ single values.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -18,6 +19,8 @@ from predcube.tasks.trials import CODES, outputs
 
 SHORTEST, WANTED, LONGEST = 2.0, 10.0, 30.0  # seconds of work in a tile
 TILES_PER_WORKER = 16  # wanted, so that the last tiles do not leave workers idle; a quarter of it is the least
+BLOCK = 4096  # bytes: a file or a folder takes whole ones
+SURFACES = 10  # arrays of /surfaces for each quantity
 MOST_VALUES = 2**20  # of one variable in a tile
 
 
@@ -78,6 +81,24 @@ def tile_seconds(seconds: NDArray[np.float64], schema: CubeSchema) -> NDArray[np
     *axes, trial = schema.axes
     sums = block_sums(seconds, [a.chunk for a in axes]) * trial.chunk
     return np.broadcast_to(sums[..., None], schema.tiles)
+
+
+def bytes_on_disk(schema: CubeSchema) -> int:
+    """What the cube will take on disk, about: whole blocks of files and folders, doubles that hardly compress, statuses
+    that do. A tile is a file of each variable and its receipt; a surface is one file."""
+    floats = [v for v in schema.variables if v.dtype == "float64"]
+    cells = math.prod(len(a.values) for a in schema.axes[:-1])
+    tile = _blocks(8 * math.prod(a.chunk for a in schema.axes))
+    tiles = math.prod(schema.tiles)
+    arrays = len(schema.variables) + 1  # the ledger's receipts are cut like the trials
+    # A tile's place is a path of folders, one an axis.
+    folders = 2 + sum(math.prod(schema.tiles[: i + 1]) for i in range(len(schema.axes) - 1))
+    surfaces = SURFACES * len(floats) * (_blocks(8 * cells) + (2 + len(schema.axes)) * BLOCK)
+    return tiles * (len(floats) * tile + (arrays - len(floats)) * BLOCK) + arrays * (folders + 1) * BLOCK + surfaces
+
+
+def _blocks(count: int) -> int:
+    return -(-count // BLOCK) * BLOCK
 
 
 def _typical(sums: NDArray[np.float64]) -> float:
