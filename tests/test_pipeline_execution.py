@@ -126,7 +126,7 @@ def test_any_workers_give_the_same_bytes(workers: int, tmp_path: Path, reference
 SAMPLED = {
     **SPEC,
     "trials": 2,
-    "measure": {"quantities": ["error", "growth"], "method": "mc", "samples": 200_000},
+    "measure": {"quantities": ["error", "growth"], "method": "mc", "samples": 100_000},
     "sweep": {"n": [3, 40], "learner.gamma": [0.25, 0.5]},
 }
 

@@ -40,7 +40,7 @@ n = [{sizes}]
 MAIN = "from predcube.pipeline.cli import running; from predcube.pipeline.cli.app import main; main()"
 
 
-def written(folder: Path, *, trials: int = 32, sizes: str = "100, 200, 300, 400, 500, 600") -> Path:
+def written(folder: Path, *, trials: int = 16, sizes: str = "100, 200, 300") -> Path:
     path = folder / "slow.toml"
     path.write_text(SPEC.format(trials=trials, sizes=sizes))
     return path
@@ -131,8 +131,10 @@ def test_after_a_kill_only_what_is_missing_is_computed(cluster: str, tmp_path: P
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_ends_at_once_and_says_how_to_go_on(how: signal.Signals, tmp_path: Path) -> None:
     url = tmp_path / "cube"
-    process = start("run", written(tmp_path, trials=128), "--store", url, "--workers", "2")
-    wait_for(url, 2, process)
+    process = start(
+        "run", written(tmp_path, trials=64, sizes="100, 200, 300, 400, 500"), "--store", url, "--workers", "2"
+    )
+    wait_for(url, 1, process)
     begun = time.monotonic()
     if how == signal.SIGINT:
         os.killpg(process.pid, how)  # as a terminal does, to workers too
@@ -142,7 +144,7 @@ def test_a_stopped_run_ends_at_once_and_says_how_to_go_on(how: signal.Signals, t
     else:
         os.kill(process.pid, how)
     out, err = process.communicate(timeout=20)
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 10  # half a second on an idle machine
     assert process.returncode == 130
     assert "Traceback" not in err + out
     assert "Error" not in err + out
@@ -152,15 +154,14 @@ def test_a_stopped_run_ends_at_once_and_says_how_to_go_on(how: signal.Signals, t
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("after", [0.0, 0.3, 1.0])
 def test_a_run_that_is_stopped_while_it_starts_ends_cleanly_too(after: float, tmp_path: Path) -> None:
-    process = start("run", written(tmp_path, trials=128), "--store", tmp_path / "cube", "--workers", "2")
+    process = start("run", written(tmp_path, trials=64), "--store", tmp_path / "cube", "--workers", "2")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("slow: ")  # planned; the cluster starts now
     time.sleep(after)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=20)
-    if "Traceback" in err and process.returncode in (-signal.SIGINT, 1):
-        assert after < 1  # before our own first line, while Python imports what the command line needs
-        return
     assert process.returncode == 130, err
     assert "Traceback" not in err + out
     assert not workers_of(process.pid)
