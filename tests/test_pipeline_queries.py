@@ -170,6 +170,7 @@ def test_a_filter_restricts_where_the_smallest_is_looked_for(store: str) -> None
     rows = query(store, smallest="n", such_that="excess_error <= 0.5", where="n >= 80 and gamma > 0.05").to_pylist()
     assert {r["smallest_n"] for r in rows} == {80}
     assert {r["gamma"] for r in rows} == {0.1, 0.2}
+    assert {r["status"] for r in rows} == {"reached"}  # what is left out is no gap that data could fill
     assert all("no smaller n was looked at" in r["note"] for r in rows)
 
 

@@ -211,6 +211,7 @@ def test_a_quantity_with_an_axis_of_its_own_keeps_it() -> None:
 def test_a_nan_that_counts_as_done_is_an_error_with_its_place() -> None:
     data = grid()
     data["privacy_loss"].values[2, 1, 5] = np.nan
+    data["privacy_loss"].encoding["chunks"] = (1, 1, 8)
     with pytest.raises(StoreError, match=r"privacy_loss is NaN at n=80, gamma=0.1, trial=5"):
         surfaces(data, limits={}, confidence=0.9, block_bytes=300)
 
@@ -229,6 +230,12 @@ def test_the_share_within_a_limit_has_scipys_exact_interval() -> None:
         assert found["excess_error_reached"].values[i, j] == hits / len(own)
         assert found["excess_error_reached_lower"].values[i, j] == pytest.approx(exact.low)
         assert found["excess_error_reached_upper"].values[i, j] == pytest.approx(exact.high)
+
+
+def test_a_trial_at_the_limit_is_within_it() -> None:
+    data = trials_of({"error": np.array([0.2, 0.2, 0.3])}, np.ones(3, dtype=np.uint8), {})
+    found = surfaces(data, limits={"error": 0.2}, confidence=0.9)
+    assert float(found["error_reached"]) == pytest.approx(2 / 3)
 
 
 # --- the smallest n ---------------------------------------------------------------------------------------------------
