@@ -218,7 +218,7 @@ def test_which_law_fits_which_class(law: Distribution, h: HypothesisClass, messa
         ("threshold", {"at": math.nan}, "must be finite"),
         ("threshold", {"at": "4"}, "must be a number"),
         ("concept", {"hypothesis": None}, "must be a finite number, text or a list"),
-        ("concept", {"hypothesis": [0, 0.5]}, "must be a finite number, text or a list"),
+        ("concept", {"hypothesis": [0, math.nan]}, "must be a finite number, text or a list"),
         ("concept", {"hypothesis": math.inf}, "must be a finite number, text or a list"),
         ("lower_bound", {"alpha": 0.0}, "must be above 0"),
         ("lower_bound", {"alpha": 0.3}, "must be at most 0.25"),

@@ -81,10 +81,11 @@ class Threshold(ConceptLaw):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concept(ConceptLaw):
-    """x uniform on X ([0, 1] where X is the line), labelled by the function of the class that ``hypothesis`` names (a
-    threshold's cut, a cube's labels, a table's row) and flipped with probability ``noise``."""
+    """x uniform on X ([0, 1]^features where X is real), labelled by the function of the class that ``hypothesis`` names
+    (a threshold's cut, bounds of a box, a halfspace's normal and offset, a table's row: each class says how) and
+    flipped with probability ``noise``."""
 
-    hypothesis: int | float | str | tuple[int, ...]
+    hypothesis: int | float | str | tuple[int | float, ...]
     noise: Annotated[float, Ge(0), Le(0.5)] = 0.0
 
     kind: ClassVar[str] = "concept"
@@ -115,7 +116,7 @@ def _unknown(law: ConceptLaw, hypotheses: HypothesisClass) -> str | None:
     return None
 
 
-def _plain(name: Any) -> int | float | str | tuple[int, ...]:
+def _plain(name: Any) -> int | float | str | tuple[int | float, ...]:
     """A name in one spelling, since it identifies a stream: 4.0 is 4, a list is a tuple."""
     if isinstance(name, str):
         return name
@@ -123,7 +124,7 @@ def _plain(name: Any) -> int | float | str | tuple[int, ...]:
     entries = list(name) if several else [name]
     for v in entries:
         number = isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) and math.isfinite(v)
-        if not number or (several and v not in (0, 1)):
-            raise ValueError(f"concept: hypothesis = {name!r} must be a finite number, text or a list of 0 and 1")
+        if not number:
+            raise ValueError(f"concept: hypothesis = {name!r} must be a finite number, text or a list of numbers")
     numbers = [int(v) if float(v).is_integer() else float(v) for v in entries]
-    return tuple(int(v) for v in numbers) if several else numbers[0]
+    return tuple(numbers) if several else numbers[0]

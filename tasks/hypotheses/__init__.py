@@ -4,6 +4,7 @@ from typing import Any
 
 from predcube.tasks import parameters as declared
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
+from predcube.tasks.hypotheses.boxes import Boxes
 from predcube.tasks.hypotheses.complement_pair import ComplementPair
 from predcube.tasks.hypotheses.cube import Cube
 from predcube.tasks.hypotheses.gf_lines import GfLines
@@ -23,6 +24,7 @@ KINDS: dict[str, type[HypothesisClass]] = {
         PointFunctions,
         Intervals,
         IntervalUnions,
+        Boxes,
         Stumps,
         Halfspaces,
         GfLines,
@@ -46,6 +48,7 @@ def build(kind: str, **parameters: Any) -> HypothesisClass:
 
 __all__ = [
     "KINDS",
+    "Boxes",
     "ComplementPair",
     "Cube",
     "GfLines",

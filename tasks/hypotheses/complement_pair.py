@@ -79,7 +79,7 @@ class ComplementPair(HypothesisClass):
         """As the base class: 0 or 1."""
         if self._size is not None:
             raise ValueError(f"a pair on {self._size} points has no uniform law on [0, 1]; leave points and labels out")
-        return (np.asarray(representatives) != np.asarray(concept)[0]).astype(np.float64)
+        return np.asarray(np.asarray(representatives) != np.asarray(concept)[0], dtype=np.float64)
 
     @property
     def _size(self) -> int | None:
@@ -89,7 +89,7 @@ class ComplementPair(HypothesisClass):
         size = self._size
         return real_points(points) if size is None else finite_points(points, size)
 
-    def _base(self, values: Points) -> NDArray[np.uint8]:
+    def _base(self, values: NDArray[Any]) -> NDArray[np.uint8]:
         """h at checked points."""
         if self.labels is None:
             return np.zeros(len(values), dtype=np.uint8)

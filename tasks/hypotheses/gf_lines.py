@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
-from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.packing import first_of_each, pack
-from predcube.tasks.hypotheses.points import distinct, finite_points, grid
+from predcube.tasks.hypotheses.points import distinct, finite_points, grid, named_numbers
 from predcube.tasks.hypotheses.shattering import largest_shattered
 from predcube.tasks.parameters import check
 
@@ -89,9 +88,8 @@ class GfLines(HypothesisClass):
 
     def named(self, value: Any) -> Representatives:
         """[a, b], the line y = ax + b."""
-        listed = list(value) if isinstance(value, list | tuple | np.ndarray) else []
-        good = [v for v in listed if isinstance(v, Integral) and not isinstance(v, bool) and 0 <= int(v) < self.q]
-        if len(listed) != 2 or len(good) != 2:
+        listed = named_numbers(value)
+        if len(listed) != 2 or any(v not in range(self.q) for v in listed):
             raise ValueError(f"{value!r} names no line over GF({self.q}); give [a, b], integers from 0 to {self.q - 1}")
         return np.array([[int(v) for v in listed]])
 
@@ -104,7 +102,7 @@ class GfLines(HypothesisClass):
 
     def _predict(self, lines: NDArray[np.int64], points: NDArray[np.int64]) -> Labels:
         on = (lines[:, :1] * points[:, 0] + lines[:, 1:] - points[:, 1]) % self.q == 0
-        return on.astype(np.uint8)
+        return np.asarray(on, dtype=np.uint8)
 
 
 @lru_cache(maxsize=8)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, gcd
-from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,10 +13,10 @@ from predcube.tasks.hypotheses import separations, simplices
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.orientation import RANGE, exact_coordinates
 from predcube.tasks.hypotheses.packing import unpack
-from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, real_points
+from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, named_numbers, real_points
 from predcube.tasks.parameters import check
 
-COUNTED = 64
+COUNTED = 27
 """The most points of a grid in space whose labelings are counted; for more the growth is bounded."""
 
 
@@ -75,17 +74,14 @@ class Halfspaces(HypothesisClass):
         """[w_1, …, w_p, b], the halfspace 1{w·x ≥ b} with w ≠ 0, or "all-zero" or "all-one"."""
         if isinstance(value, str) and value in ("all-zero", "all-one"):
             return separations.constants(self.dimension)[[int(value == "all-one")]]
-        listed = list(value) if isinstance(value, list | tuple | np.ndarray) else []
-        good = len(listed) == self.dimension + 1 and all(
-            isinstance(v, Real) and not isinstance(v, bool) and abs(v) <= RANGE for v in listed
-        )
-        if not good or not any(listed[:-1]):
+        listed = named_numbers(value)
+        if len(listed) != self.dimension + 1 or not any(listed[:-1]) or max(map(abs, listed)) > RANGE:
             shape = ", ".join(f"w_{i + 1}" for i in range(self.dimension))
             raise ValueError(
                 f'{value!r} names no halfspace; give [{shape}, b] for w·x ≥ b with w not 0, or "all-zero" or "all-one"'
             )
         rows = np.zeros((1, separations.WIDTH[self.dimension]))
-        rows[0, : self.dimension + 1] = [float(v) for v in listed]
+        rows[0, : self.dimension + 1] = listed
         rows[0, self.dimension**2] = separations.NAMED
         return rows
 

@@ -6,7 +6,6 @@ A union is its runs (lo, hi) from left to right; a run that is not there is (+âˆ
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
-from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.points import distinct, finite_points, named_numbers, real_points
 from predcube.tasks.parameters import check
 
 
@@ -117,7 +116,7 @@ def labels_of_runs(ends: NDArray[np.int64], m: int) -> Labels:
     return labels
 
 
-def bounds_of_runs(ends: NDArray[np.int64], values: Points) -> NDArray[np.float64]:
+def bounds_of_runs(ends: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
     """Runs of the sorted ``values`` as tight closed intervals: (M, 2Â·count)."""
     bounds = np.empty(ends.shape)
     bounds[:, ::2] = np.append(values.astype(np.float64), np.inf)[ends[:, ::2]]
@@ -136,9 +135,7 @@ def inside(bounds: NDArray[np.float64], points: Points) -> Labels:
 
 def named_bounds(value: Any, count: int) -> list[float]:
     """The bounds that a name lists; ValueError says what they look like."""
-    listed = list(value) if isinstance(value, list | tuple | np.ndarray) else []
-    numbers = all(isinstance(v, Real) and not isinstance(v, bool) and np.isfinite(v) for v in listed)
-    bounds = [float(v) for v in listed] if numbers else []
+    bounds = named_numbers(value)
     ordered = all(a <= b for a, b in zip(bounds[::2], bounds[1::2], strict=False)) and all(
         b < a for b, a in zip(bounds[1::2], bounds[2::2], strict=False)
     )

@@ -81,7 +81,7 @@ def _exact(planes: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[
             + d[:, 2, 1] * (d[:, 0, 2] * d[:, 1, 0] - d[:, 0, 0] * d[:, 1, 2])
             + d[:, 2, 2] * (d[:, 0, 0] * d[:, 1, 1] - d[:, 0, 1] * d[:, 1, 0])
         )
-    return (value > 0).astype(np.int8) - (value < 0).astype(np.int8)
+    return np.asarray(value > 0, dtype=np.int8) - np.asarray(value < 0, dtype=np.int8)
 
 
 def _integers(values: NDArray[np.float64]) -> NDArray[Any]:

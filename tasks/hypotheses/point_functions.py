@@ -45,7 +45,7 @@ class PointFunctions(HypothesisClass):
         values, place = distinct(self._checked(points))
         m = len(values)
         ones = np.arange(m) == (m - np.arange(m + 1))[:, None]
-        return ones.astype(np.uint8)[:, place]
+        return np.asarray(ones, dtype=np.uint8)[:, place]
 
     def representatives(self, points: Points) -> Representatives:
         values, _ = distinct(self._checked(points))
@@ -53,7 +53,7 @@ class PointFunctions(HypothesisClass):
 
     def predict(self, representatives: Representatives, points: Points) -> Labels:
         at = np.asarray(representatives, dtype=np.float64)
-        return (self._checked(points)[None, :] == at[:, None]).astype(np.uint8)
+        return np.asarray(self._checked(points)[None, :] == at[:, None], dtype=np.uint8)
 
     def members(self) -> Representatives:
         if self.points is None:

@@ -4,6 +4,7 @@ Always true afterwards: coordinates are finite, there is one zero (−0.0 is 0.0
 0, …, k − 1 on a line, those of a grid {0, …, k − 1}^dimension otherwise.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,14 @@ def distinct[D: np.generic](points: NDArray[D]) -> tuple[NDArray[D], NDArray[np.
     axis = 0 if points.ndim == 2 else None
     unique, inverse = np.unique(points, return_inverse=True, axis=axis)
     return unique, inverse.reshape(-1).astype(np.int64)
+
+
+def named_numbers(value: Any) -> list[float]:
+    """The finite numbers that a name lists; [] where it lists none, or anything else."""
+    listed = list(value) if isinstance(value, list | tuple | np.ndarray) else []
+    good = all(isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) for v in listed)
+    numbers = [float(v) for v in listed] if good else []
+    return numbers if all(map(math.isfinite, numbers)) else []
 
 
 def _numeric(points: ArrayLike) -> NDArray[Any]:

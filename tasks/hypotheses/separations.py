@@ -206,8 +206,8 @@ def _left_out(planes: NDArray[np.float64]) -> NDArray[np.int64]:
 def _simple_rows(
     planes: NDArray[np.float64], labels: NDArray[np.uint8]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The rule inside planes that hold no other points than their tuples (A, p, p), whose points have ``labels`` (A, p):
-    rows (A, WIDTH[p − 1]), and the coordinates left out (A,)."""
+    """The rule inside planes that hold no other points than their tuples (A, p, p), whose points have ``labels``
+    (A, p): rows (A, WIDTH[p − 1]), and the coordinates left out (A,)."""
     p = planes.shape[1]
     axis = _left_out(planes)
     flat = np.take_along_axis(planes, KEPT[p][axis][:, None, :], axis=2)  # (A, p, p − 1)
@@ -273,7 +273,7 @@ def _beside(x: NDArray[np.float64], z: NDArray[np.float64], o: NDArray[np.float6
         error = np.where(np.isfinite(total), (z - (total - part)) + (o - part), 0.0)
     above = (2.0 * x > total) | ((2.0 * x == total) & (error <= 0))
     below = (2.0 * x < total) | ((2.0 * x == total) & (error >= 0))
-    return np.where(o >= z, above, below).astype(np.uint8)
+    return np.asarray(np.where(o >= z, above, below), dtype=np.uint8)
 
 
 def _named(w: NDArray[np.float64], b: float, points: NDArray[np.float64]) -> NDArray[np.uint8]:
@@ -298,10 +298,7 @@ def equations(rows: NDArray[np.float64], p: int) -> tuple[NDArray[np.float64], N
     cut = np.abs(kind) == 1
     planes = rows[cut, : p * p].reshape(-1, p, p)
     edges = planes[:, 1:] - planes[:, :1]
-    if p == 2:
-        across = np.column_stack([-edges[:, 0, 1], edges[:, 0, 0]])
-    else:
-        across = np.cross(edges[:, 0], edges[:, 1])
+    across = np.column_stack([-edges[:, 0, 1], edges[:, 0, 0]]) if p == 2 else np.cross(edges[:, 0], edges[:, 1])
     normals[cut] = across * kind[cut, None]
     offsets[cut] = (normals[cut] * planes[:, 0]).sum(axis=1)
     size = np.abs(normals).max(axis=1)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.packing import first_of_each, pack
-from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, real_points
+from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, named_numbers, real_points
 from predcube.tasks.hypotheses.shattering import largest_shattered
 from predcube.tasks.parameters import check
 
@@ -71,14 +70,13 @@ class Stumps(HypothesisClass):
         """[feature, cut, sign] with a feature from 0 on and sign 1 or −1, or "all-zero" or "all-one"."""
         if isinstance(value, str) and value in ("all-zero", "all-one"):
             return np.array([[0.0, np.inf if value == "all-zero" else -np.inf, 1.0]])
-        listed = list(value) if isinstance(value, list | tuple | np.ndarray) else []
-        good = len(listed) == 3 and all(isinstance(v, Real) and not isinstance(v, bool) for v in listed)
-        if not good or listed[0] not in range(self.dimension) or not np.isfinite(listed[1]) or listed[2] not in (1, -1):
+        listed = named_numbers(value)
+        if len(listed) != 3 or listed[0] not in range(self.dimension) or listed[2] not in (1, -1):
             raise ValueError(
                 f"{value!r} names no stump of {self.dimension} features; give [feature, cut, sign] with a feature "
                 f'from 0 to {self.dimension - 1} and sign 1 (x ≥ cut) or -1 (x < cut), or "all-zero" or "all-one"'
             )
-        return np.array([[float(v) for v in listed]])
+        return np.array([listed])
 
     def growth(self, m: int) -> int | None:
         """Σ_j min(2·dimension, C(m, j)), which no m points exceed; on the whole of a grid 2 + 2·dimension·(points − 1),
@@ -127,10 +125,10 @@ class Stumps(HypothesisClass):
             checked = finite_points(points, self.points, self.dimension)
         return checked.reshape(len(checked), self.dimension)
 
-    def _distinct(self, points: Points) -> tuple[Points, NDArray[np.int64]]:
+    def _distinct(self, points: Points) -> tuple[NDArray[Any], NDArray[np.int64]]:
         return distinct(self._columns(points))
 
-    def _first(self, values: Points) -> NDArray[np.float64]:
+    def _first(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The representatives on sorted distinct points (m, dimension)."""
         rows = [np.array([[0.0, np.inf, 1.0], [0.0, -np.inf, 1.0]])]
         for f in range(self.dimension):
@@ -141,9 +139,9 @@ class Stumps(HypothesisClass):
         return all_rows[first_of_each(pack(self._predict(all_rows, values)))]
 
     @staticmethod
-    def _predict(rows: NDArray[np.float64], columns: Points) -> Labels:
+    def _predict(rows: NDArray[np.float64], columns: NDArray[Any]) -> Labels:
         at_least = columns.T[rows[:, 0].astype(np.int64)] >= rows[:, 1, None]
-        return (at_least == (rows[:, 2, None] > 0)).astype(np.uint8)
+        return np.asarray(at_least == (rows[:, 2, None] > 0), dtype=np.uint8)
 
 
 def largest_real(dimension: int) -> int:
