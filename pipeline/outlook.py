@@ -88,8 +88,8 @@ def as_text(plan: Plan) -> RenderableType:
 def duration(seconds: float) -> str:
     """Seconds for people.
 
-    >>> duration(0.25), duration(75), duration(7300)
-    ('0.25 s', '1.2 min', '2 h')
+    >>> duration(0.25), duration(100), duration(7300)
+    ('0.25 s', '1.7 min', '2 h')
     """
     for limit, unit, name in ((90, 1, "s"), (5400, 60, "min"), (172800, 3600, "h"), (math.inf, 86400, "days")):
         if seconds < limit:

@@ -23,7 +23,7 @@ from predcube.pipeline.grid import Grid
 from predcube.pipeline.shaping import blueprint, bytes_on_disk, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.storage.schema import CubeSchema, TileKey
-from predcube.tasks.trials import Problem, blocks, memory, method_of, operations
+from predcube.tasks.trials import Problem, blocks, infeasible, memory, method_of, operations
 
 LEAF_SECONDS = 5.0  # of a piece of a tile that is fanned out, about
 COUNTED = 1.0  # seconds of a trial's workloads above which their blocks are counted
@@ -165,7 +165,7 @@ def _counted(grid: Grid, row: NDArray[np.int64]) -> _Counted | str:
     if reason is not None:
         return reason
     problem = grid.problem(row)
-    reason = problem.learner.infeasible(problem.n, problem.hypotheses)
+    reason = infeasible(problem)
     if reason is not None:
         return reason
     return _Counted(problem=problem, method=method_of(problem), operations=operations(problem), memory=memory(problem))

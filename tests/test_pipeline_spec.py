@@ -138,6 +138,11 @@ def test_a_sweep_comes_back_from_its_resolved_form() -> None:
     assert [again.cell(i) for i in again.indices()] == [sweep.cell(i) for i in sweep.indices()]
 
 
+def test_tuples_in_a_dictionary_are_lists() -> None:
+    listed, tupled = spec(sweep={"n": [20, 40]}), spec(sweep={"n": (20, 40)})
+    assert spec_hash(load_spec(tupled)) == spec_hash(load_spec(listed))
+
+
 def test_no_sweep_is_one_cell() -> None:
     sweep = load_spec(spec(n=20, sweep=None))
     assert sweep.shape == ()

@@ -180,6 +180,14 @@ BAD = {
         "sweep.n: all 2 cells are infeasible, nothing would be run: ",
         "subset_size = 50 is above n = 20",
     ),
+    "a method that the class has not": (
+        "measure/method",
+        "analytic",
+        "sweep.n: all 2 cells are infeasible, nothing would be run: ",
+        "analytic",
+    ),
+    "nothing measured": ("measure/quantities", ["bounds"], "measure.quantities: ", "add error"),
+    "far too many trials": ("trials", 10**9, "trials: 1000000000 is out of range", "≤ 10000000"),
     "a grid too large": (
         "sweep",
         {

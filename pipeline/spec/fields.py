@@ -63,7 +63,7 @@ def declared(cls: type) -> Mapping[str, Declared]:
 def check(value: Any, field: Declared, path: str, mistakes: Mistakes) -> Any:
     """The value as the field takes it; a mistake and None where it does not."""
     try:
-        if isinstance(value, list | dict):
+        if isinstance(value, list):
             # JSON's strict mode takes an array for a tuple, which TOML has no way to write.
             return field.adapter().validate_json(json.dumps(value))
         return field.adapter().validate_python(value)

@@ -139,6 +139,8 @@ class _Loader:
                 self.mistakes.add(place, unknown(name, QUANTITIES, "quantity"))
             elif name in asked[:i]:
                 self.mistakes.add(place, f'"{name}" stands twice; keep one')
+        if asked and not any(q not in QUANTITIES or QUANTITIES[q].per_trial for q in asked):
+            self.mistakes.add("measure.quantities", f"{show(asked)}: nothing is measured; add error or excess_error")
         return tuple(dict.fromkeys(asked))
 
     def _targets(self, table: Mapping[str, Any], quantities: tuple[str, ...]) -> Targets:

@@ -7,7 +7,7 @@ These are declarations only. The keys of [hypotheses], [distribution] and [learn
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Lt, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 METHODS = ("auto", "analytic", "laplace", "support", "enumerate", "mc")
 
@@ -16,7 +16,7 @@ METHODS = ("auto", "analytic", "laplace", "support", "enumerate", "mc")
 class File:
     """The whole file of a prediction sweep."""
 
-    trials: Annotated[int, Ge(1)]
+    trials: Annotated[int, Ge(1), Le(10**7)]
     name: Annotated[str, MinLen(1)] = "sweep"
     kind: Literal["prediction", "predictability"] = "prediction"
     seed: Annotated[int, Ge(0), Lt(2**63)] = 0

@@ -37,7 +37,8 @@ def read(spec: str | Path | Mapping[str, Any]) -> Source:
             text = json.dumps(spec, indent=1)
         except (TypeError, ValueError) as e:
             raise BadInput(f"spec: {e}; give plain numbers, strings, lists and dictionaries") from e
-        return Source(raw=spec, text=text, directory=".", name="spec")
+        # As it reads back: tuples are lists, keys are text.
+        return Source(raw=json.loads(text), text=text, directory=".", name="spec")
     if isinstance(spec, str) and ("\n" in spec or ("=" in spec and not spec.endswith(".toml"))):
         return Source(raw=_parse(spec, "spec"), text=spec, directory=".", name="spec")
     path = Path(spec)
