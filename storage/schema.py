@@ -45,6 +45,11 @@ RESERVED = frozenset(
 # fmt: on
 """Names that no axis may bear."""
 
+_DECODED = frozenset(
+    {"_FillValue", "missing_value", "scale_factor", "add_offset", "dtype", "_Unsigned", "coordinates", "calendar"}
+)
+_TIMES = frozenset({"days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"})
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -72,6 +77,21 @@ def check_attributes(attributes: Mapping[str, Any], place: str) -> dict[str, Att
             if isinstance(item, float) and not math.isfinite(item):
                 raise ValueError(f"{place}: attribute {name!r} is {value!r}, which JSON cannot hold; write it as text")
         checked[name] = items if isinstance(plain, list | tuple) else plain
+    return checked
+
+
+def check_array_attributes(attributes: Mapping[str, Any], place: str) -> dict[str, Attribute]:
+    """The attributes of an array, checked as above and for words that make Xarray change the array as it opens it.
+
+    Raises ValueError on those too: ``_FillValue`` would turn counts into floats, units of "seconds" floats into
+    time spans, with a warning.
+    """
+    checked = check_attributes(attributes, place)
+    if decoded := sorted(_DECODED & checked.keys()):
+        raise ValueError(f"{place}: attribute {decoded[0]!r} would make Xarray change the values; leave it out")
+    units = str(checked.get("units", ""))
+    if units in _TIMES or " since " in units:
+        raise ValueError(f"{place}: units {units!r} would make Xarray read times; write an abbreviation such as 's'")
     return checked
 
 
@@ -110,7 +130,7 @@ class Axis:
                 f"axis {self.name!r}: chunk length {self.chunk} does not divide its {len(self.values)} values; "
                 "choose a divisor"
             )
-        object.__setattr__(self, "attributes", check_attributes(self.attributes, f"axis {self.name!r}"))
+        object.__setattr__(self, "attributes", check_array_attributes(self.attributes, f"axis {self.name!r}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +146,7 @@ class Variable:
         check_name(self.name, "variable")
         if self.dtype not in ("float64", "uint8"):
             raise ValueError(f"variable {self.name!r}: its type is {self.dtype!r}; use float64 or uint8")
-        attributes = check_attributes(self.attributes, f"variable {self.name!r}")
-        if "_FillValue" in attributes:
-            raise ValueError(f"variable {self.name!r}: _FillValue would turn counts into floats; leave it out")
-        object.__setattr__(self, "attributes", attributes)
+        object.__setattr__(self, "attributes", check_array_attributes(self.attributes, f"variable {self.name!r}"))
 
 
 def status_variable(name: str, description: str) -> Variable:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from predcube.storage import place
 from predcube.storage.cube import finished_attributes, open_cube
 from predcube.storage.layout import ROOT, UNFINISHED, Contents, Draft, add_array
-from predcube.storage.schema import check_attributes, check_name
+from predcube.storage.schema import check_array_attributes, check_attributes, check_name
 
 GROUP = "surfaces"
 WRITING = "surfaces"
@@ -82,7 +82,7 @@ def _contents(dataset: xarray.Dataset) -> Contents:
             chunks=values.shape if coordinate else _chunks(variable.sizes, values.dtype.itemsize),
             dtype=values.dtype,
             dimensions=[str(d) for d in variable.dims],
-            attributes=check_attributes(variable.attrs, f"surface {name!r}"),
+            attributes=check_array_attributes(variable.attrs, f"surface {name!r}"),
             data=values,
         )
     return {key: value for key, value in draft.contents.items() if key.startswith(f"{GROUP}/")}
