@@ -13,6 +13,7 @@ from predcube.tasks.hypotheses import separations, simplices
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.orientation import RANGE, exact_coordinates
 from predcube.tasks.hypotheses.packing import unpack
+from predcube.tasks.hypotheses.planar import PlanarChart, chart
 from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, named_numbers, real_points
 from predcube.tasks.parameters import check
 
@@ -98,6 +99,10 @@ class Halfspaces(HypothesisClass):
         if p == 2:
             return min(general, _on_square(self.points))
         return min(general, _on_cube(self.points)) if size <= COUNTED else general
+
+    def chart(self, points: Points) -> PlanarChart | None:
+        """Tables that list H_T of many subsets T of sorted distinct points quickly, in the plane; else None."""
+        return chart(self._checked(points)) if self.dimension == 2 else None
 
     def disagreement(self, representatives: Representatives, concept: Representatives) -> NDArray[np.float64]:
         """As the base class: the area or volume of the part of the unit cube that lies in one of the two."""
