@@ -28,6 +28,8 @@ from predcube.tasks.mixture.recursion import SPILL
 
 SATURATED = -39.2
 """log(tλ) below which e^{−tλ} is 1 in a float."""
+SPECK = 1e-60
+"""Stands for a factor r_u(θ) that has rounded to 0, so that what the product loses the quotient gives back."""
 TAIL = 40.0
 """Aliases stay below e^{−TAIL}."""
 DONE = -50.0
@@ -38,6 +40,13 @@ DONE = -50.0
 def _soft(y: float) -> float:
     """log(1 + e^y)."""
     return max(y, 0.0) + math.log1p(math.exp(-abs(y)))
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _turned(re: float, im: float, modulus: float, angle: float) -> tuple[float, float]:
+    """(re + i·im)·modulus·e^{i·angle}."""
+    x, y = modulus * math.cos(angle), modulus * math.sin(angle)
+    return re * x - im * y, re * y + im * x
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -82,9 +91,10 @@ def _integrate(
         np.empty(kinds_all),
         np.empty(kinds_all),
     )
-    rest_c = np.empty(kinds_all)
-    q_re, q_im = np.empty(0), np.empty(0)
-    share = np.empty(0)
+    rest_c, reference = np.empty(kinds_all), np.empty(kinds_all)
+    q_re, q_im, between_re, between_im = np.empty(0), np.empty(0), np.empty(0), np.empty(0)
+    share, log_b, arg_b, turns = np.empty(0), np.empty(0), np.empty(0), np.empty(0)
+    b_to_re, b_to_im = np.empty((kinds_all, 0)), np.empty((kinds_all, 0))
     g_re, g_im = np.empty((kinds_all, 0)), np.empty((kinds_all, 0))
     h_re, h_im = np.empty((kinds_all, 0)), np.empty((kinds_all, 0))
 
@@ -97,24 +107,28 @@ def _integrate(
             a[d] = math.exp(tau[i] + log_scale[d])
 
         # The saddle point y = log ρ: Newton's method kept inside a bracket. Mean and variance of Σ B_u.
-        low, high, reference = -np.inf, np.inf, y
-        for d in range(first, last):
-            scaled[d] = math.exp(min(a[d] - y, 700.0))
+        # p = 1/(1 + e^{a − log_hit}), with e^{a − reference} taken once a node unless y moves far.
+        low, high = -np.inf, np.inf
+        reference[:] = np.inf
         variance = 0.0
         for _ in range(200):
-            if abs(y - reference) > 300.0:
-                reference = y
-                for d in range(first, last):
-                    scaled[d] = math.exp(min(a[d] - y, 700.0))
-            soft = max(y, 0.0) + math.log1p(math.exp(-abs(y)))
+            soft = _soft(y)
             s = 1.0 / (1.0 + math.exp(-y))
             for c in range(kinds_all):
                 exponent = sizes[c] * soft
                 rest = -math.expm1(-exponent)
                 log_hit[c] = y if sizes[c] == 1 else exponent + math.log(rest)
-                inverse[c] = math.exp(reference - log_hit[c])
                 mean_c[c] = 1.0 if sizes[c] == 1 else sizes[c] * s / rest
                 second_c[c] = mean_c[c] * (1.0 + (sizes[c] - 1) * s)
+            moved = False
+            for c in range(kinds_all):
+                moved = moved or not abs(log_hit[c] - reference[c]) < 300.0
+            if moved:
+                reference[:] = log_hit
+                for d in range(first, last):
+                    scaled[d] = math.exp(min(a[d] - reference[kinds[d]], 700.0))
+            for c in range(kinds_all):
+                inverse[c] = math.exp(reference[c] - log_hit[c])
             mean = saturated * s
             variance = saturated * s * (1.0 - s)
             if simple:
@@ -189,9 +203,12 @@ def _integrate(
             half = min(half, int(around * math.asin(4.4 / sigma) / math.pi) + 1)
         nodes = half + 1
         if len(q_re) < nodes:
-            q_re, q_im, share = np.empty(2 * nodes), np.empty(2 * nodes), np.empty(2 * nodes)
-            g_re, g_im = np.empty((kinds_all, 2 * nodes)), np.empty((kinds_all, 2 * nodes))
-            h_re, h_im = np.empty((kinds_all, 2 * nodes)), np.empty((kinds_all, 2 * nodes))
+            room = 2 * nodes
+            q_re, q_im, between_re, between_im = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+            share, log_b, arg_b, turns = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+            b_to_re, b_to_im = np.empty((kinds_all, room)), np.empty((kinds_all, room))
+            g_re, g_im = np.empty((kinds_all, room)), np.empty((kinds_all, room))
+            h_re, h_im = np.empty((kinds_all, room)), np.empty((kinds_all, room))
         s = 1.0 / (1.0 + math.exp(-y))
         soft = max(y, 0.0) + math.log1p(math.exp(-abs(y)))
         for c in range(kinds_all):
@@ -202,25 +219,27 @@ def _integrate(
             turn = 2.0 * math.pi * ((m * size) % around) / around
             cosine, sine = math.cos(angle), math.sin(angle)
             # b = (1 + z)/(1 + ρ) by its log-modulus and argument.
-            log_b = 0.5 * math.log1p(-4.0 * s * (1.0 - s) * math.sin(0.5 * angle) ** 2)
-            arg_b = math.atan2(s * sine, 1.0 - 2.0 * s * math.sin(0.5 * angle) ** 2)
-            modulus = math.exp(saturated * log_b)
-            q_re[m] = modulus * math.cos(saturated * arg_b - turn)
-            q_im[m] = modulus * math.sin(saturated * arg_b - turn)
+            log_b[m] = 0.5 * math.log1p(-4.0 * s * (1.0 - s) * math.sin(0.5 * angle) ** 2)
+            arg_b[m] = math.atan2(s * sine, 1.0 - 2.0 * s * math.sin(0.5 * angle) ** 2)
+            turns[m] = turn
+            between_re[m], between_im[m] = 1.0, 0.0
             # b^c by multiplying on from the size before; from its log where the step is long.
             b_re, b_im = 1.0 - 2.0 * s * math.sin(0.5 * angle) ** 2, s * sine
             power_re, power_im, reached = 1.0, 0.0, 0
             for c in range(kinds_all):
                 if sizes[c] == 1:
                     g_re[c, m], g_im[c, m] = cosine, sine
+                    b_to_re[c, m], b_to_im[c, m] = b_re, b_im
                     continue
                 if sizes[c] - reached > 16:
-                    modulus = math.exp(sizes[c] * log_b)
-                    power_re, power_im = modulus * math.cos(sizes[c] * arg_b), modulus * math.sin(sizes[c] * arg_b)
+                    modulus = math.exp(sizes[c] * log_b[m])
+                    power_re = modulus * math.cos(sizes[c] * arg_b[m])
+                    power_im = modulus * math.sin(sizes[c] * arg_b[m])
                 else:
                     for _ in range(sizes[c] - reached):
                         power_re, power_im = power_re * b_re - power_im * b_im, power_re * b_im + power_im * b_re
                 reached = sizes[c]
+                b_to_re[c, m], b_to_im[c, m] = power_re, power_im
                 small = rest_c[c]
                 g_re[c, m], g_im[c, m] = (power_re - small) / (1.0 - small), power_im / (1.0 - small)
         for d in range(first, last):
@@ -231,9 +250,15 @@ def _integrate(
                 for m in range(nodes):
                     r_r = rest + chance * g_r[m]
                     r_i = chance * g_i[m]
-                    re = q_re[m] * r_r - q_im[m] * r_i
-                    q_im[m] = q_re[m] * r_i + q_im[m] * r_r
-                    q_re[m] = re
+                    if r_r * r_r + r_i * r_i < SPECK * SPECK:
+                        r_r, r_i = SPECK, 0.0
+                    re = between_re[m] * r_r - between_im[m] * r_i
+                    between_im[m] = between_re[m] * r_i + between_im[m] * r_r
+                    between_re[m] = re
+        for m in range(nodes):
+            q_re[m], q_im[m] = _turned(
+                between_re[m], between_im[m], math.exp(saturated * log_b[m]), saturated * arg_b[m] - turns[m]
+            )
         value, modulus = 0.0, 0.0
         for m in range(nodes):
             value += share[m] * q_re[m]
@@ -264,13 +289,22 @@ def _integrate(
         null += part * value
         null_bound += part * modulus
         for c in range(kinds_all):
-            chance = -math.expm1(-sizes[c] * soft)
-            rest = 1.0 - chance
+            over_c = saturated - sizes[c]
+            if over_c < 0:
+                continue  # no point of this size has x = 1
             found = 0.0
             for m in range(nodes):
-                r_r = rest + chance * g_re[c, m]
-                r_i = chance * g_im[c, m]
-                found += (h_re[c, m] * r_r + h_im[c, m] * r_i) / (r_r * r_r + r_i * r_i)
+                # Here r_u is b^c: (1 − p) + p·g would cancel where that is small.
+                square = b_to_re[c, m] ** 2 + b_to_im[c, m] ** 2
+                if square > SPECK:
+                    re = (q_re[m] * b_to_re[c, m] + q_im[m] * b_to_im[c, m]) / square
+                    im = (q_im[m] * b_to_re[c, m] - q_re[m] * b_to_im[c, m]) / square
+                else:
+                    re, im = _turned(
+                        between_re[m], between_im[m], math.exp(over_c * log_b[m]), over_c * arg_b[m] - turns[m]
+                    )
+                found += share[m] * (re * g_re[c, m] - im * g_im[c, m])
+            chance = -math.expm1(-sizes[c] * soft)
             flat[c] += part * chance * found
             flat_bound[c] += part * chance * modulus
         gain[first:last] = 0.0
@@ -290,6 +324,8 @@ def _integrate(
                 for m in range(nodes):
                     r_r = rest + chance * g_re[c, m]
                     r_i = chance * g_im[c, m]
+                    if r_r * r_r + r_i * r_i < SPECK * SPECK:
+                        r_r, r_i = SPECK, 0.0
                     found += (h_re[c, m] * r_r + h_im[c, m] * r_i) / (r_r * r_r + r_i * r_i)
                 gain[d] = found
         for d in range(first, last):

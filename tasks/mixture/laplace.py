@@ -74,16 +74,18 @@ def log_weights(
     most = float(log_sum(np.append(0.0, np.sort(log_scale)[-subset_size:])))
     tau, log_step = nodes(least, most)
     log_subsets = log_binomial(n, subset_size)
+    tolerance = 1e-12 * max(1.0, log_subsets / 300.0)
     by_recursion = kernel == "recursion" or (kernel == "auto" and subset_size <= SMALL)
     if not by_recursion:
         logs, null, magnified = contour.integrate(
             log_scale, c, subset_size, log_subsets, tau, log_step, least, relative
         )
-        by_recursion = kernel == "auto" and not magnified < MAGNIFIED
+        found[0], found[present + 1] = null, log_scale + logs
+        by_recursion = kernel == "auto" and not (magnified < MAGNIFIED and abs(excess(found)) <= tolerance)
     if by_recursion:
         logs, null = recursion.integrate(log_scale, c, subset_size, tau, log_step)
-    found[0], found[present + 1] = null, log_scale + logs
-    check_sum(found, 1e-12 * max(1.0, log_subsets / 300.0), f"n = {n}, n' = {subset_size}, beta = {beta}")
+        found[0], found[present + 1] = null, log_scale + logs
+    check_sum(found, tolerance, f"n = {n}, n' = {subset_size}, beta = {beta}")
     return found
 
 
@@ -104,20 +106,25 @@ def batch_log_weights(
         log_subsets = log_binomial(n, subset_size)
         logs, null, magnified = sharing.integrate(log_scale, held, subset_size, log_subsets, tau, log_step)
         found[:, 0], found[:, 1:] = null, log_scale + logs
-        with np.errstate(over="ignore"):
-            off = np.abs(np.exp(log_sum(found.T)) - 1.0)
+        off = np.abs(excess(found.T))
         alone = ~((magnified < MAGNIFIED) & (off <= 1e-12 * max(1.0, log_subsets / 300.0)))
     for b in np.flatnonzero(alone):
         found[b] = log_weights(losses[b], held[b], subset_size=subset_size, beta=beta)
     return found
 
 
+def excess(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Σ w − 1 over axis 0."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(log_sum(logs)) - 1.0)
+
+
 def check_sum(logs: NDArray[np.float64], tolerance: float, where: str) -> None:
     """Raise ArithmeticError unless the weights sum to 1: dividing by their sum would hide what went wrong."""
-    total = float(np.exp(log_sum(logs)))
-    if not abs(total - 1.0) <= tolerance:
+    off = float(excess(logs))
+    if not abs(off) <= tolerance:
         raise ArithmeticError(
-            f"the laplace weights at {where} sum to 1 + {total - 1.0:.2e}, beyond {tolerance:.0e}; "
+            f"the laplace weights at {where} sum to 1 + {off:.2e}, beyond {tolerance:.0e}; "
             'take method = "support" or "enumerate", and report it'
         )
 

@@ -4,7 +4,7 @@ Samples that differ by a record share almost everything: a point's factor depend
 such pairs occur. So one grid of t and, at each t, one circle serve all samples, with one table of the factors r_u(θ)
 and of the terms p_u·g_u/r_u over the distinct pairs u; what is left for a sample is a product and a dot product a point
 (see ``contour`` for the formulas). The circle is the saddle of the average sample: for a sample far from it the
-integrand no longer peaks at θ = 0: rounding grows and aliases rise, which ``magnified`` tells (inf for aliases).
+integrand no longer peaks at θ = 0: rounding grows and aliases rise, which ``magnified`` tells.
 """
 
 import math
@@ -13,11 +13,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.mixture.contour import TAIL, log_factor
+from predcube.tasks.mixture.contour import SPECK, TAIL, log_factor
 from predcube.tasks.mixture.recursion import SPILL
 
-ALIAS = 32.0
-"""Where the circle chosen for the average sample leaves aliases above e^{−32}, a sample is marked as not served."""
+ROUNDING = 1e-16
+"""One rounding: an alias counts as so many of them."""
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -158,6 +158,8 @@ def _integrate(
             for m in range(nodes):
                 g_r, g_i = t_re[u_all, m], t_im[u_all, m]
                 re, im = (1.0 - chance[u]) + chance[u] * g_r, chance[u] * g_i
+                if re * re + im * im < SPECK * SPECK:
+                    re, im = SPECK, 0.0
                 scale = chance[u] / (re * re + im * im)
                 r_re[u, m], r_im[u, m] = re, im
                 t_re[u, m], t_im[u, m] = scale * (g_r * re + g_i * im), scale * (g_i * re - g_r * im)
@@ -171,9 +173,9 @@ def _integrate(
                 logs += log_f[u]
                 up += higher[u]
                 down += lower[u]
-            if up > -ALIAS or (around <= size and down > -ALIAS):
-                worst[b] = np.inf
+            alias = math.exp(min(up, 0.0)) + (math.exp(min(down, 0.0)) if around <= size else 0.0)
             value, modulus = _add(pairs[b], r_re, r_im, t_re, t_im, start_re, start_im, share, nodes, q_re, q_im, hits)
+            modulus += alias / ROUNDING
             if logs > top[b]:
                 down = math.exp(top[b] - logs)
                 null[b] *= down
