@@ -35,7 +35,10 @@ for _i in range(64):
 class PlanarChart:
     """Tables on ``points`` (k, 2), sorted and distinct. ``rank[a, b]`` orders the directions of lines through a, equal
     where a, b and another point are collinear; ``line[a, b]`` numbers lines, ``pairs`` (lines, 2) are their first two
-    points."""
+    points.
+
+    The numbers 2i and 2i + 1 are complements of each other.
+    """
 
     points: NDArray[np.float64]
     rank: NDArray[np.int32]
@@ -48,12 +51,16 @@ class PlanarChart:
         return 2 + 2 * len(self.points) ** 2 + 4 * len(self.pairs)
 
     def losses(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What each hypothesis gets wrong of ``counts`` (k, 2): (size,); NaN at numbers that name none."""
-        side = signs(self.points[self.pairs], self.points)
+        """What each hypothesis gets wrong of ``counts`` (k, 2): (size,); 0 at numbers that name none."""
+        found = np.zeros(self.size)
+        found[0] = counts[:, 1].sum()
         kept = np.where(self.points[self.pairs[:, 0], 1] != self.points[self.pairs[:, 1], 1], 1, 0)
-        found = np.full(self.size, np.nan)
-        found[:2] = counts[:, 1].sum(), counts[:, 0].sum()
-        _losses(side, kept, self.points, counts.astype(np.int64), found)
+        length = max(1, separations.BLOCK // len(self.points))
+        for start in range(0, len(self.pairs), length):
+            rows = slice(start, start + length)
+            side = signs(self.points[self.pairs[rows]], self.points)
+            _losses(side, kept[rows], start, self.points, counts.astype(np.int64), found)
+        found[1::2] = counts.sum() - found[::2]
         return found
 
     def representatives(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -63,29 +70,31 @@ class PlanarChart:
         constant = numbers < 2
         rows[constant] = separations.constants(2)[numbers[constant]]
         cut = ~constant & (numbers < 2 + 2 * k * k)
-        pair, sign = np.divmod(numbers[cut] - 2, 2)
+        pair, turned = np.divmod(numbers[cut] - 2, 2)
         z, o = np.divmod(pair, k)
-        rows[cut] = self._rows(self.line[np.minimum(z, o), np.maximum(z, o)], sign)
-        kept = 1 - rows[cut, 5].astype(np.int64)
-        rows[cut, 6], rows[cut, 7] = self.points[z, kept], self.points[o, kept]
+        rows[cut] = self._rows(self.line[np.minimum(z, o), np.maximum(z, o)], turned)
+        ends = np.column_stack([z, o])
+        ends[turned == 1] = ends[turned == 1, ::-1]
+        rows[cut, 6:] = self.points[ends, 1 - rows[cut, 5, None].astype(np.int64)]
         alike = numbers >= 2 + 2 * k * k
         line, rest = np.divmod(numbers[alike] - 2 - 2 * k * k, 4)
-        rows[alike] = self._rows(line, rest // 2)
-        rows[alike, 6:] = np.where(rest % 2 == 1, -np.inf, np.inf)[:, None]
+        rows[alike] = self._rows(line, rest % 2)
+        rows[alike, 6:] = np.where((rest == 1) | (rest == 2), -np.inf, np.inf)[:, None]
         return rows
 
-    def _rows(self, line: NDArray[Any], sign: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _rows(self, line: NDArray[Any], turned: NDArray[np.int64]) -> NDArray[np.float64]:
         a, b = self.points[self.pairs[line, 0]], self.points[self.pairs[line, 1]]
         axis = np.where(a[:, 1] != b[:, 1], 0, 1)
         end = np.zeros((len(line), 2))
-        return np.column_stack([a, b, np.where(sign == 0, 1.0, -1.0), axis, end])
+        return np.column_stack([a, b, np.where(turned == 0, 1.0, -1.0), axis, end])
 
     def listed(self, subset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of H_T for one T of sorted point indices, in the order they are found."""
-        scratch = _scratch(len(self.points), len(subset))
+        """The numbers of H_T for one T of increasing point indices, in the order in which they are found."""
+        check_set(len(subset))
         found = np.empty(2 + len(subset) * (len(subset) - 1), dtype=np.int64)
-        stamps, keys, slot, bitmap = scratch
-        return found[: _list(subset, len(subset), self.rank, self.line, 1, stamps, keys, slot, bitmap, _BIT, found)]
+        count, alone = _list(subset, len(subset), self.rank, self.line, *_scratch(len(self.points), len(subset)), found)
+        first = found[:count]
+        return first if alone else np.stack([first, first + 1], axis=1).ravel()
 
     def add(
         self,
@@ -100,11 +109,17 @@ class PlanarChart:
         ``sets`` (L, t) are rows of increasing point indices, padded with −1 at the end; ``times`` (L,) how often each
         counts; ``sizes`` (L,), where given, receives |H_T|.
         """
-        if sets.shape[1] > LARGEST_SET:
-            raise ValueError(f"subsets of {sets.shape[1]} points, at most {LARGEST_SET} are walked; take another way")
-        stamps, keys, slot, bitmap = _scratch(len(self.points), sets.shape[1])
+        check_set(sets.shape[1])
+        both = np.column_stack([scale, np.zeros(len(scale))])  # side by side: one line of cache for both
         counted = np.empty(len(sets), dtype=np.int64) if sizes is None else sizes
-        _add(sets, times, self.rank, self.line, scale, stamps, keys, slot, bitmap, _BIT, sums, counted)
+        _add(sets, times, self.rank, self.line, both, *_scratch(len(self.points), sets.shape[1]), counted)
+        sums += both[:, 1]
+
+
+def check_set(t: int) -> None:
+    """ValueError where a T is too large for a chart."""
+    if t > LARGEST_SET:
+        raise ValueError(f"subsets of {t} points, at most {LARGEST_SET} are walked on a chart; take another way")
 
 
 def chart(points: NDArray[np.float64]) -> PlanarChart | None:
@@ -123,13 +138,18 @@ def chart(points: NDArray[np.float64]) -> PlanarChart | None:
     return PlanarChart(points=points, rank=rank, line=line, pairs=pairs[:count])
 
 
-def _scratch(k: int, t: int) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
+def _scratch(
+    k: int, t: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    """The hash table and the cells in use, both empty; for each rank the points of T there, and which ranks those are;
+    the place of a single bit."""
     size = 1 << (2 * (t * (t - 1) // 2 + 1)).bit_length()
     return (
-        np.zeros(size, dtype=np.int64),
         np.zeros(size, dtype=np.uint64),
+        np.zeros(size, dtype=np.int64),
         np.zeros(k, dtype=np.uint64),
         np.zeros(k // 64 + 1, dtype=np.uint64),
+        _BIT,
     )
 
 
@@ -159,42 +179,60 @@ def _number(rank: NDArray[np.int32], line: NDArray[np.int32], pairs: NDArray[np.
     return count
 
 
+@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def _fresh(mask: int, full: int, cells: NDArray[np.uint64], used: NDArray[np.int64], taken: int) -> bool:
+    """Puts a labeling into the hash table under the one of it and its complement that labels the first point 0;
+    whether it was not there. The constants are never fresh."""
+    key = full & ~mask if mask & np.uint64(1) else mask
+    if key == np.uint64(0):
+        return False
+    last = np.uint64(len(cells) - 1)
+    at = ((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
+    while cells[at] != np.uint64(0):
+        if cells[at] == key:
+            return False
+        at = (at + np.uint64(1)) & last
+    cells[at] = key
+    used[taken] = np.int64(at)
+    return True
+
+
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _list(
     subset: NDArray[np.int64],
     t: int,
     rank: NDArray[np.int32],
     line: NDArray[np.int32],
-    stamp: int,
-    stamps: NDArray[np.int64],
-    keys: NDArray[np.uint64],
+    cells: NDArray[np.uint64],
+    used: NDArray[np.int64],
     slot: NDArray[np.uint64],
     bitmap: NDArray[np.uint64],
     bit: NDArray[np.int64],
     found: NDArray[np.int64],
-) -> int:
-    """H_T as numbers; how many. Point i of T is bit i of a mask."""
+) -> tuple[int, bool]:
+    """How many numbers were written to ``found``, and whether they are H_T: if not, each stands for its complement
+    too. Point i of T is bit i of a mask. All scratch is left empty."""
     one, zero = np.uint64(1), np.uint64(0)
     k = len(rank)
+    found[0] = 0
+    count = 1
     if t == 0:
-        found[0] = 0
-        return 1
-    found[0], found[1] = 0, 1
-    count = 2
+        return count, True
     full = ~zero if t == 64 else (one << np.uint64(t)) - one
-    cells = np.uint64(len(stamps) - 1)
     left = np.empty(64, dtype=np.uint64)
     held = np.empty(64, dtype=np.uint64)
+    taken = 0
     for a in range(t - 1):
         here = subset[a]
+        mine = one << np.uint64(a)
         for i in range(t):
+            held[i] = zero
             if i != a:
                 r = rank[here, subset[i]]
                 slot[r] |= one << np.uint64(i)
                 bitmap[r >> 6] |= one << np.uint64(r & 63)
-            held[i] = zero
-        before = (one << np.uint64(a)) - one
-        side = full & ~before & ~(one << np.uint64(a))
+        before = mine - one
+        side = full & ~before & ~mine
         for word in range(len(bitmap)):
             bits = bitmap[word]
             bitmap[word] = zero
@@ -213,57 +251,50 @@ def _list(
                     held[b] = later
                 side |= earlier
         for b in range(a + 1, t):
-            if held[b] == zero:
+            later = held[b]
+            if later == zero:
                 continue
-            # The labels on the line: none, all, or all up to some point; complements come with them.
-            rest = held[b] | (one << np.uint64(a))
-            whole = rest == full
-            inside = zero
-            last = -1
-            there = line[here, subset[b]]
-            alike = 2 + 2 * k * k + 4 * there
+            base = left[b]
+            whole = mine | later
+            if whole == full and t > 1:
+                # All of T on one line: sign + for every labeling of it.
+                found[1] = 1
+                count = 2
+                for i in range(t - 1):
+                    found[count] = 2 + 2 * (subset[i + 1] * k + subset[i])
+                    found[count + 1] = 2 + 2 * (subset[i] * k + subset[i + 1])
+                    count += 2
+                return count, True
+            # On the line none is labelled 1, then all.
+            if _fresh(base, full, cells, used, taken):
+                found[count] = 2 + 2 * k * k + 4 * line[here, subset[b]]
+                count += 1
+                taken += 1
+            if _fresh(base | whole, full, cells, used, taken):
+                found[count] = 2 + 2 * k * k + 4 * line[here, subset[b]] + 2
+                count += 1
+                taken += 1
+            # Those up to some point, then those after it.
+            inside, z = mine, a
             while True:
-                mask = left[b] | inside
-                # Sign 0 with these labels, and sign 1 with the others; sign 0 again where all of T is on the line.
-                if inside == zero:
-                    mine, other = alike, alike + 3
-                elif rest == zero:
-                    mine, other = alike + 1, alike + 2
-                else:
-                    nxt = bit[((rest & (~rest + one)) * _DE_BRUIJN) >> np.uint64(58)]
-                    mine = 2 + 2 * (subset[nxt] * k + subset[last])
-                    other = 2 + 2 * (subset[last] * k + subset[nxt]) + (0 if whole else 1)
-                for _ in range(1 if whole else 2):
-                    key = full & ~mask if mask & one else mask
-                    h = (key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
-                    h &= cells
-                    fresh = key != zero
-                    while fresh and stamps[h] == stamp:
-                        if keys[h] == key:
-                            fresh = False
-                        h = (h + one) & cells
-                    if fresh:
-                        stamps[h], keys[h] = stamp, key
-                        found[count], found[count + 1] = mine, other
-                        count += 2
-                    # The same cut the other way round.
-                    if inside == zero or rest == zero:
-                        break
-                    mask = left[b] | rest
-                    mine, other = _turned(subset[last], subset[nxt], k)
-                if rest == zero:
+                low = later & (~later + one)
+                o = bit[(low * _DE_BRUIJN) >> np.uint64(58)]
+                if _fresh(base | inside, full, cells, used, taken):
+                    found[count] = 2 + 2 * (subset[o] * k + subset[z])
+                    count += 1
+                    taken += 1
+                if _fresh(base | (whole ^ inside), full, cells, used, taken):
+                    found[count] = 2 + 2 * (subset[z] * k + subset[o])
+                    count += 1
+                    taken += 1
+                later ^= low
+                if later == zero:
                     break
-                low = rest & (~rest + one)
-                rest ^= low
                 inside |= low
-                last = bit[(low * _DE_BRUIJN) >> np.uint64(58)]
-    return count
-
-
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
-def _turned(last: int, nxt: int, k: int) -> tuple[int, int]:
-    """The numbers of a cut whose further points are labelled 1, and of its complement."""
-    return 2 + 2 * (last * k + nxt), 2 + 2 * (nxt * k + last) + 1
+                z = o
+    for i in range(taken):
+        cells[used[i]] = zero
+    return count, False
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -272,61 +303,67 @@ def _add(
     times: NDArray[np.float64],
     rank: NDArray[np.int32],
     line: NDArray[np.int32],
-    scale: NDArray[np.float64],
-    stamps: NDArray[np.int64],
-    keys: NDArray[np.uint64],
+    both: NDArray[np.float64],
+    cells: NDArray[np.uint64],
+    used: NDArray[np.int64],
     slot: NDArray[np.uint64],
     bitmap: NDArray[np.uint64],
     bit: NDArray[np.int64],
-    sums: NDArray[np.float64],
     sizes: NDArray[np.int64],
 ) -> None:
+    """``both`` (size, 2): scale, and sums."""
     width = sets.shape[1]
     found = np.empty(2 + width * (width - 1), dtype=np.int64)
     for i in range(len(sets)):
         t = width
         while t > 0 and sets[i, t - 1] < 0:
             t -= 1
-        count = _list(sets[i], t, rank, line, i + 1, stamps, keys, slot, bitmap, bit, found)
-        sizes[i] = count
+        count, alone = _list(sets[i], t, rank, line, cells, used, slot, bitmap, bit, found)
         z = 0.0
+        if alone:
+            sizes[i] = count
+            for j in range(count):
+                z += both[found[j], 0]
+            for j in range(count):
+                both[found[j], 1] += times[i] / z
+            continue
+        sizes[i] = 2 * count
         for j in range(count):
-            z += scale[found[j]]
+            z += both[found[j], 0] + both[found[j] + 1, 0]
         share = times[i] / z
         for j in range(count):
-            sums[found[j]] += share
+            both[found[j], 1] += share
+            both[found[j] + 1, 1] += share
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _losses(
     side: NDArray[np.int8],
     kept: NDArray[np.int64],
+    start: int,
     points: NDArray[np.float64],
     counts: NDArray[np.int64],
     found: NDArray[np.float64],
 ) -> None:
+    """The losses of the hypotheses that label the left 1, at even numbers, for lines from ``start`` on."""
     k = len(points)
     on = np.empty(k, dtype=np.int64)
     for i in range(len(side)):
         held = 0
-        plus = minus = 0  # lost off the line when its left, or its right, is labelled 1
+        lost = 0  # off the line
+        zeros = ones = 0  # on it
         for j in range(k):
             if side[i, j] > 0:
-                plus += counts[j, 0]
-                minus += counts[j, 1]
+                lost += counts[j, 0]
             elif side[i, j] < 0:
-                plus += counts[j, 1]
-                minus += counts[j, 0]
+                lost += counts[j, 1]
             else:
                 on[held] = j
                 held += 1
-        zeros = ones = 0
-        for j in range(held):
-            zeros += counts[on[j], 0]
-            ones += counts[on[j], 1]
-        alike = 2 + 2 * k * k + 4 * i
-        found[alike], found[alike + 1] = plus + ones, plus + zeros
-        found[alike + 2], found[alike + 3] = minus + ones, minus + zeros
+                zeros += counts[j, 0]
+                ones += counts[j, 1]
+        alike = 2 + 2 * k * k + 4 * (start + i)
+        found[alike], found[alike + 2] = lost + ones, lost + zeros
         for a in range(held):
             for b in range(held):
                 if a == b:
@@ -335,11 +372,10 @@ def _losses(
                 total = z + o
                 part = total - z
                 error = (z - (total - part)) + (o - part)
-                lost = 0
+                more = 0
                 for j in range(held):
                     x = 2.0 * points[on[j], kept[i]]
                     level = x == total and ((o >= z and error <= 0) or (o < z and error >= 0))
                     near = level or (x > total if o >= z else x < total)
-                    lost += counts[on[j], 0] if near else counts[on[j], 1]
-                number = 2 + 2 * (on[a] * k + on[b])
-                found[number], found[number + 1] = plus + lost, minus + lost
+                    more += counts[on[j], 0] if near else counts[on[j], 1]
+                found[2 + 2 * (on[a] * k + on[b])] = lost + more
