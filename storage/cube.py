@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from zarr.abc.store import Store
 
 from predcube.storage import place
+from predcube.storage.checks import check_arrays, check_key, check_labels
 from predcube.storage.digests import digest
 from predcube.storage.failures import StoreError
 from predcube.storage.layout import (
@@ -32,7 +33,7 @@ from predcube.storage.layout import (
     root_document,
 )
 from predcube.storage.receipts import Receipt
-from predcube.storage.schema import DONE, MISSING, Axis, CubeSchema, TileKey, Variable, check_attributes
+from predcube.storage.schema import Axis, CubeSchema, TileKey, Variable, check_attributes
 
 CREATING = "creation"
 
@@ -127,10 +128,10 @@ def write_tile(
     """
     handle = _handle(url, generation if generation is not None else _generation(url))
     schema = handle.schema
-    _check_key(key, schema)
+    check_key(key, schema)
     labels = schema.coordinates(key)
-    _check_labels(key, labels, coordinates)
-    _check_arrays(key, schema, arrays)
+    check_labels(key, labels, coordinates)
+    check_arrays(key, schema, arrays)
     if bool(error) != bool(receipt.failed):
         raise StoreError(f"tile {key}: {receipt.failed} places failed and the error is {error!r}; give both or neither")
     signed = receipt.signed(key, labels, digest(arrays, labels))
@@ -149,7 +150,7 @@ def read_tile(url: str, key: TileKey) -> dict[str, NDArray[Any]]:
     """Every variable's chunk of one tile. Raises StoreError naming the tile where a chunk cannot be decoded; a tile
     that was never written reads as missing."""
     handle = _handle(url, _generation(url))
-    _check_key(key, handle.schema)
+    check_key(key, handle.schema)
     region = handle.schema.region(key)
     read: dict[str, NDArray[Any]] = {}
     for variable in handle.schema.variables:
@@ -162,6 +163,12 @@ def read_tile(url: str, key: TileKey) -> dict[str, NDArray[Any]]:
                 f"store {url!r}, tile {key}: the chunk of {variable.name!r} is damaged ({e}); recompute the tile"
             ) from e
     return read
+
+
+def limit_threads(count: int = 1) -> None:
+    """How many threads this process encodes and writes chunks with. For a worker, before its first tile: one tile is
+    a few small chunks, and more threads would only wait for its one core."""
+    zarr.config.set({"threading.max_workers": count})
 
 
 def open_cube(url: str) -> xarray.DataTree:
@@ -301,53 +308,3 @@ def finished_attributes(url: str) -> dict[str, Any]:
 
 def _generation(url: str) -> str:
     return generation(url)
-
-
-def _check_key(key: TileKey, schema: CubeSchema) -> None:
-    # Zarr writes nothing and says nothing where a region lies outside an array.
-    if len(key) != len(schema.tiles) or not all(0 <= k < t for k, t in zip(key, schema.tiles, strict=True)):
-        raise StoreError(f"tile {key} is outside the cube of {schema.tiles} tiles; read the store's schema again")
-
-
-def _check_labels(key: TileKey, labels: Mapping[str, NDArray[Any]], given: Mapping[str, NDArray[Any]]) -> None:
-    if labels.keys() != given.keys():
-        raise StoreError(f"tile {key}: its labels are given for {sorted(given)}; the cube's axes are {sorted(labels)}")
-    for name, wanted in labels.items():
-        computed = np.asarray(given[name])
-        if computed.dtype.kind != wanted.dtype.kind or not np.array_equal(computed, wanted):
-            raise StoreError(
-                f"tile {key}: axis {name!r} is {wanted.tolist()} in the cube and {computed.tolist()} in what was "
-                "computed; nothing was written: run the sweep again from its own spec"
-            )
-
-
-def _check_arrays(key: TileKey, schema: CubeSchema, arrays: Mapping[str, NDArray[Any]]) -> None:
-    names = {variable.name for variable in schema.variables}
-    if names != arrays.keys():
-        raise StoreError(
-            f"tile {key}: missing variables {sorted(names - arrays.keys())}, unknown {sorted(arrays.keys() - names)}"
-        )
-    for variable in schema.variables:
-        array = arrays[variable.name]
-        if array.dtype != np.dtype(variable.dtype) or array.shape != schema.shape(variable):
-            raise StoreError(
-                f"tile {key}: {variable.name!r} is {array.dtype} of shape {array.shape}; "
-                f"the cube holds {variable.dtype} in tiles of {schema.shape(variable)}"
-            )
-        if f"{variable.name}_status" in names:
-            _check_status(key, schema, variable, array, arrays[f"{variable.name}_status"])
-
-
-def _check_status(
-    key: TileKey, schema: CubeSchema, variable: Variable, values: NDArray[Any], status: NDArray[Any]
-) -> None:
-    wide = status.reshape(status.shape + (1,) * len(variable.extra))
-    wrong = (status == MISSING).reshape(wide.shape) | (np.isnan(values) == (wide == DONE))
-    if wrong.any():
-        place_ = tuple(int(i) for i in np.argwhere(wrong)[0])[: len(schema.axes)]
-        labels = schema.coordinates(key)
-        cell = ", ".join(f"{a.name}={labels[a.name][i].item()!r}" for a, i in zip(schema.axes, place_, strict=True))
-        raise StoreError(
-            f"tile {key}: at {cell} {variable.name!r} has the status {int(status[place_])} and the value "
-            f"{np.ravel(values[place_])[0]}; a value stands exactly where the status is {DONE}"
-        )

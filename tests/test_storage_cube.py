@@ -182,6 +182,8 @@ def test_labels_must_be_the_cube_s(url: str, axis: str, labels: list[Any]) -> No
         {"status": np.ones((1, 1, 2, 2), np.int64)},
         {"error_status": np.zeros((1, 1, 2, 2), np.uint8)},
         {"error": np.full((1, 1, 2, 2), np.nan)},
+        {"error_status": np.ones((1, 1, 2), np.uint8)},
+        {"delta": np.full((1, 1, 2, 2, 3), np.nan)},
         {"error_status": np.full((1, 1, 2, 2), FAILED, np.uint8)},
         {"another": np.zeros((1, 1, 2, 2))},
     ],
