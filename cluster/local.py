@@ -35,6 +35,8 @@ QUIET = {
     "distributed.worker.multiprocessing-method": "spawn",
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.worker.memory.monitor-interval": "500ms",
     # How long fetching a result from a worker that just died is tried, while everything else waits.
     "distributed.comm.timeouts.connect": "10s",
     "distributed.comm.retry.count": 0,
@@ -64,6 +66,10 @@ def _ignore_interrupts() -> None:
     # in its process's main thread it has no say, and needs none.
     with suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _ready() -> None:
+    pass
 
 
 def usable_cores() -> int:
@@ -108,6 +114,7 @@ class LocalFanout:
             self._client.register_plugin(Initialise(self._initialise))
             cluster.scale(self._workers)
             self._client.wait_for_workers(self._workers, timeout=START_SECONDS)
+            self._client.run(_ready)  # answered once a worker is prepared, so that no job pays for it
             self._stack = stack.pop_all()
         return self
 

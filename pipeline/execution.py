@@ -4,7 +4,6 @@ Always true: only missing tiles (and failed ones, where asked) are computed; wha
 the same call completes, with the bytes of a run that nothing stopped.
 """
 
-import re
 import shlex
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import Any
 from predcube import storage
 from predcube.cluster import Fanout, Job, connect
 from predcube.pipeline.failures import BadInput
+from predcube.pipeline.mishaps import error_kinds
 from predcube.pipeline.planning import Plan
 from predcube.pipeline.planning import plan as make_plan
 from predcube.pipeline.progress import Display, Silent, Tally
@@ -260,18 +260,3 @@ def _cells_in_a_tile(plan: Plan) -> float:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def error_kinds(url: str) -> list[storage.TileError]:
-    """The first error of each kind in a store's ledger, with how many tiles have one of that kind, most frequent first.
-    Errors that differ in their cell, their trial or the numbers that they name are of one kind."""
-    kinds: dict[str, storage.TileError] = {}
-    for error in storage.first_errors(url):
-        kind = re.sub(r"\d[\d.e+-]*", "#", error.message.partition(", trial ")[2] or error.message)
-        seen = kinds.get(kind)
-        if seen is None:
-            kinds[kind] = error
-        else:
-            first = min(seen, error, key=lambda e: e.key)
-            kinds[kind] = replace(first, count=seen.count + error.count)
-    return sorted(kinds.values(), key=lambda e: (-e.count, e.key))

@@ -12,8 +12,9 @@ import pytest
 from predcube import storage
 from predcube.pipeline import execution, working
 from predcube.pipeline.costs import Costs
-from predcube.pipeline.execution import Summary, error_kinds, execute
+from predcube.pipeline.execution import Summary, execute
 from predcube.pipeline.failures import BadInput, OtherSweep, OverBudget
+from predcube.pipeline.mishaps import error_kinds
 from predcube.pipeline.planning import Plan, plan
 from predcube.pipeline.resuming import reconcile
 from predcube.pipeline.shaping import blueprint
@@ -126,7 +127,7 @@ def test_any_workers_give_the_same_bytes(workers: int, tmp_path: Path, reference
 SAMPLED = {
     **SPEC,
     "trials": 2,
-    "measure": {"quantities": ["error", "growth"], "method": "mc", "samples": 100_000},
+    "measure": {"quantities": ["error", "growth"], "method": "mc", "samples": 200_000},
     "sweep": {"n": [3, 40], "learner.gamma": [0.25, 0.5]},
 }
 

@@ -91,11 +91,12 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """How far a run is: tiles done, failed and missing, and the first error of each kind."""
+    from predcube.pipeline.mishaps import error_kinds
     from predcube.storage import read_attributes, tile_states
 
     attributes = read_attributes(store)
     states = tile_states(store, "listing")
-    errors = _kinds(store) if states.failed else []
+    errors = error_kinds(store) if states.failed else []
     found: dict[str, Any] = {
         "store": store,
         "name": attributes.get("title", ""),
@@ -127,12 +128,6 @@ def clusters() -> None:
     for profile in PROFILES.values():
         reason = profile.unavailable()
         typer.echo(f"{profile.name:<8} {profile.description}" + (f"; not here: {reason}" if reason else ""))
-
-
-def _kinds(store: str) -> list[Any]:
-    from predcube.pipeline.execution import error_kinds
-
-    return list(error_kinds(store))
 
 
 def _errors(errors: Any, *, err: bool) -> None:
