@@ -100,6 +100,16 @@ class Halfspaces(HypothesisClass):
             return min(general, _on_square(self.points))
         return min(general, _on_cube(self.points)) if size <= COUNTED else general
 
+    def best(self, points: Points, mass: NDArray[np.float64] | NDArray[np.int64]) -> Representatives:
+        """As the base class; in the plane without a list of labelings, in O(m³) operations and O(m²) memory."""
+        values, place = distinct(self._checked(points))
+        tables = chart(values) if self.dimension == 2 and len(values) else None
+        if tables is None:
+            return HypothesisClass.best(self, points, mass)
+        joined = np.zeros((len(values), 2))
+        np.add.at(joined, place, mass)
+        return tables.best(joined)
+
     def chart(self, points: Points) -> PlanarChart | None:
         """Tables that list H_T of many subsets T of sorted distinct points quickly, in the plane; else None."""
         return chart(self._checked(points)) if self.dimension == 2 else None

@@ -25,7 +25,7 @@ def exact_coordinates(points: NDArray[Any]) -> NDArray[np.float64]:
     size = np.abs(found)
     bad = np.argwhere((size > RANGE) | ((size > 0) & (size < 1 / RANGE)))
     if len(bad) == 0 and points.dtype.kind in "iu":
-        bad = np.argwhere(size > 2.0**53)
+        bad = np.argwhere((points > 2**53) | (points < -(2**53)))
     if len(bad):
         raise ValueError(
             f"coordinate {points[tuple(bad[0])]} at position {bad[0][0]} is too large or too small for exact "

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses import separations
 from predcube.tasks.hypotheses.orientation import signs
+from predcube.tasks.hypotheses.packing import first_of_each, pack
 
 LARGEST_SET = 64
 """Points of a T at most: a mask is one word."""
@@ -37,7 +38,7 @@ class PlanarChart:
     where a, b and another point are collinear; ``line[a, b]`` numbers lines, ``pairs`` (lines, 2) are their first two
     points.
 
-    The numbers 2i and 2i + 1 are complements of each other.
+    The numbers 2i and 2i + 1 are complements of each other (but for a point midway of a cut, which either labels 1).
     """
 
     points: NDArray[np.float64]
@@ -50,7 +51,7 @@ class PlanarChart:
         """How many numbers there are."""
         return 2 + 2 * len(self.points) ** 2 + 4 * len(self.pairs)
 
-    def losses(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def losses(self, counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
         """What each hypothesis gets wrong of ``counts`` (k, 2): (size,); 0 at numbers that name none."""
         found = np.zeros(self.size)
         found[0] = counts[:, 1].sum()
@@ -59,9 +60,31 @@ class PlanarChart:
         for start in range(0, len(self.pairs), length):
             rows = slice(start, start + length)
             side = signs(self.points[self.pairs[rows]], self.points)
-            _losses(side, kept[rows], start, self.points, counts.astype(np.int64), found)
-        found[1::2] = counts.sum() - found[::2]
+            _losses(side, kept[rows], start, self.points, counts.astype(np.float64), found)
+        found[1] = counts[:, 0].sum()
         return found
+
+    def best(self, mass: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """The row of least loss for T = ``points``, the first in canonical order: (1, 8)."""
+        losses = self.losses(mass)
+        k = len(self.points)
+        own = np.ones(self.size, dtype=bool)  # numbers that name a hypothesis
+        own[2 : 2 + 2 * k * k] = np.repeat(~np.eye(k, dtype=bool).ravel(), 2)
+        least = np.flatnonzero(own & (losses == losses[own].min()))
+        rows = self.representatives(least)
+        words = pack(separations.predict(rows, self.points))
+        same = least[(words == words[first_of_each(words)[0]]).all(axis=1)]
+        if same[0] < 2:
+            return self.representatives(same[:1])
+        # Of one labeling's numbers the rule takes the first line, then sign +, cut between neighbours.
+        at = np.maximum(same - 2, 0)
+        z, o = np.divmod(at // 2, k)
+        cut = same < 2 + 2 * k * k
+        z, o = np.where(cut, z, 0) % k, np.where(cut, o, 0) % k
+        line = np.where(cut, self.line[np.minimum(z, o), np.maximum(z, o)], (at - 2 * k * k) // 4)
+        apart = np.where(cut, np.abs(z - o), 0)
+        turned = np.where(cut, at % 2, (at - 2 * k * k) % 2)
+        return self.representatives(same[np.lexsort((apart, turned, line))[:1]])
 
     def representatives(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
         """Rows of ``Halfspaces`` for some numbers: (M, 8)."""
@@ -342,28 +365,31 @@ def _losses(
     kept: NDArray[np.int64],
     start: int,
     points: NDArray[np.float64],
-    counts: NDArray[np.int64],
+    counts: NDArray[np.float64],
     found: NDArray[np.float64],
 ) -> None:
-    """The losses of the hypotheses that label the left 1, at even numbers, for lines from ``start`` on."""
+    """The losses of the hypotheses of lines from ``start`` on."""
     k = len(points)
     on = np.empty(k, dtype=np.int64)
     for i in range(len(side)):
         held = 0
-        lost = 0  # off the line
-        zeros = ones = 0  # on it
+        lost = turned = 0.0  # off the line, by labelling its left 1, or its right
+        zeros = ones = 0.0  # on it
         for j in range(k):
             if side[i, j] > 0:
                 lost += counts[j, 0]
+                turned += counts[j, 1]
             elif side[i, j] < 0:
                 lost += counts[j, 1]
+                turned += counts[j, 0]
             else:
                 on[held] = j
                 held += 1
                 zeros += counts[j, 0]
                 ones += counts[j, 1]
         alike = 2 + 2 * k * k + 4 * (start + i)
-        found[alike], found[alike + 2] = lost + ones, lost + zeros
+        found[alike], found[alike + 1] = lost + ones, turned + zeros
+        found[alike + 2], found[alike + 3] = lost + zeros, turned + ones
         for a in range(held):
             for b in range(held):
                 if a == b:
@@ -372,10 +398,11 @@ def _losses(
                 total = z + o
                 part = total - z
                 error = (z - (total - part)) + (o - part)
-                more = 0
+                more = 0.0
                 for j in range(held):
                     x = 2.0 * points[on[j], kept[i]]
                     level = x == total and ((o >= z and error <= 0) or (o < z and error >= 0))
                     near = level or (x > total if o >= z else x < total)
                     more += counts[on[j], 0] if near else counts[on[j], 1]
                 found[2 + 2 * (on[a] * k + on[b])] = lost + more
+                found[2 + 2 * (on[b] * k + on[a]) + 1] = turned + more
