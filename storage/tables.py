@@ -74,9 +74,10 @@ def numbers(table: pa.Table, name: str, place: str) -> NDArray[np.float64]:
 
 
 def read_matrix(url: str) -> NDArray[np.uint8]:
-    """A matrix of labels 0 and 1, one hypothesis a row: a NumPy ``.npy`` file, or a table without other columns.
+    """A matrix of labels 0 and 1, one hypothesis a row: a NumPy ``.npy`` file, or a table without other columns, with a
+    header or (CSV) without.
 
-    Raises TableError where the file is missing, is not two-dimensional or holds anything but 0 and 1.
+    Raises TableError where the file is missing, is not two-dimensional or holds anything but 0 and 1, with the place.
     """
     path = _file(url)
     if path.suffix.lower() == ".npy":
@@ -85,14 +86,39 @@ def read_matrix(url: str) -> NDArray[np.uint8]:
         except (OSError, ValueError) as e:
             raise TableError(f"matrix {url!r} cannot be read as .npy: {e}") from e
     else:
-        table = read_table(url)
+        table = _without_header(path) or read_table(url)
         matrix = np.stack([numbers(table, name, url) for name in table.column_names], axis=1)
     if matrix.ndim != 2 or not matrix.size:
         raise TableError(f"matrix {url!r} has the shape {matrix.shape}; give one row a hypothesis, one column a point")
-    if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
-        raise TableError(f"matrix {url!r} holds other values than 0 and 1; give labels")
+    if matrix.dtype.kind not in "biuf":
+        raise TableError(f"matrix {url!r} holds {matrix.dtype}, not numbers; give labels 0 and 1")
+    bad = np.argwhere(~np.isin(matrix, (0, 1)))
+    if len(bad):
+        i, j = bad[0]
+        raise TableError(
+            f"matrix {url!r} has {matrix[i, j]} in row {i}, column {j} (and {len(bad) - 1} more such entries); "
+            "every entry must be 0 or 1"
+        )
     labels: NDArray[np.uint8] = matrix.astype(np.uint8)
     return labels
+
+
+def _without_header(path: Path) -> pa.Table | None:
+    """The table of a CSV file whose first line is labels already. (0, 1, 2, … are the names that pandas writes.)"""
+    if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
+        return None
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        first = lines.readline()
+    delimiter = _delimiter(first)
+    fields = [field.strip() for field in first.strip().split(delimiter)]
+    if not set(fields) <= {"0", "1"} or fields == [str(i) for i in range(len(fields))]:
+        return None
+    names = [f"column_{i}" for i in range(len(fields))]
+    try:
+        options = csv.ReadOptions(column_names=names)
+        return csv.read_csv(path, read_options=options, parse_options=csv.ParseOptions(delimiter=delimiter))
+    except pa.ArrowException as e:
+        raise TableError(f"matrix {str(path)!r} cannot be read: {str(e).splitlines()[0][:200]}") from e
 
 
 def _file(url: str) -> Path:

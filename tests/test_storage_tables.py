@@ -164,7 +164,10 @@ def test_matrices(tmp_path: Path) -> None:
     matrix = np.array([[0, 1, 1], [1, 0, 0]], np.uint8)
     np.save(tmp_path / "m.npy", matrix.astype(bool))
     np.savetxt(tmp_path / "m.csv", matrix, delimiter=",", fmt="%d", header="x0,x1,x2", comments="")
-    for name in ("m.npy", "m.csv"):
+    np.savetxt(tmp_path / "bare.csv", matrix, delimiter=";", fmt="%d")  # a first line of labels is no header
+    pd.DataFrame(matrix).to_csv(tmp_path / "numbered.csv", index=False)
+    pd.DataFrame(matrix, columns=list("abc")).to_parquet(tmp_path / "m.parquet")
+    for name in ("m.npy", "m.csv", "bare.csv", "numbered.csv", "m.parquet"):
         read = read_matrix(str(tmp_path / name))
         assert read.dtype == np.uint8
         assert read.tolist() == matrix.tolist()
@@ -172,6 +175,9 @@ def test_matrices(tmp_path: Path) -> None:
         np.save(tmp_path / "bad.npy", bad)
         with pytest.raises(TableError, match=r"bad\.npy"):
             read_matrix(str(tmp_path / "bad.npy"))
+    np.save(tmp_path / "bad.npy", np.array([[0, 1], [1, 3], [2, 1]]))
+    with pytest.raises(TableError, match=r"has 3 in row 1, column 1 \(and 1 more such entries\); every entry must be"):
+        read_matrix(str(tmp_path / "bad.npy"))
     np.save(tmp_path / "bad.npy", np.array([[{}]]), allow_pickle=True)  # would run a stranger's code
     with pytest.raises(TableError, match="cannot be read"):
         read_matrix(str(tmp_path / "bad.npy"))

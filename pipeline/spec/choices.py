@@ -165,7 +165,9 @@ class Choices:
     def _parse(self, role: str, table: Mapping[str, Any], place: str) -> dict[str, Any] | None:
         """A section as the whole sweep has it; the parameters that have an axis may be missing."""
         elsewhere = frozenset(self.dotted[role])
-        return parse_section(role, table, place, self.mistakes, directory=self.directory, elsewhere=elsewhere)
+        return parse_section(
+            role, table, place, self.mistakes, directory=self.directory, elsewhere=elsewhere, notes=self.notes
+        )
 
     def _choose(self, role: str, path: str, labels: tuple[Value, ...], sections: tuple[Section, ...]) -> None:
         axis = SweepAxis(name=path, path=path, values=labels, dtype="str", sections=sections)

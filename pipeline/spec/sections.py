@@ -45,9 +45,10 @@ def parse_section(
     *,
     directory: str,
     elsewhere: frozenset[str] = frozenset(),
+    notes: list[str] | None = None,
 ) -> dict[str, Any] | None:
     """The canonical section, or None where its kind is not known. Parameters in ``elsewhere`` come from an axis; files
-    are looked for in ``directory``."""
+    are looked for in ``directory``. What was done to a file's rows is added to ``notes``."""
     known = kinds(role)
     if "kind" not in table:
         mistakes.add(f"{path}.kind", f"missing; give one of {', '.join(known)}")
@@ -61,7 +62,7 @@ def parse_section(
         return None
     rest = {k: v for k, v in table.items() if k != "kind"}
     if role == "hypotheses" and kind == "table" and "path" in rest:
-        rest["matrix"] = _class_file(rest.pop("path"), "matrix" in rest, path, directory, mistakes)
+        rest["matrix"] = _class_file(rest.pop("path"), "matrix" in rest, path, directory, mistakes, notes)
         if rest["matrix"] is None:
             return None
     parameters = check_table(
@@ -75,15 +76,23 @@ def parse_section(
     return {"kind": kind, **parameters}
 
 
-def _class_file(file: Any, doubled: bool, path: str, directory: str, mistakes: Mistakes) -> Any:
-    """The matrix in a file that [hypotheses] names, or None."""
+def _class_file(
+    file: Any, doubled: bool, path: str, directory: str, mistakes: Mistakes, notes: list[str] | None
+) -> Any:
+    """The matrix in a file that [hypotheses] names, repeated rows merged, or None."""
     if doubled:
         mistakes.add(f"{path}.path", "matrix and path both give the class; keep one")
     elif not isinstance(file, str):
         mistakes.add(f"{path}.path", f"{show(file)} is {noun(file)}; give the path of a file of 0 and 1")
     else:
         try:
-            return read_class(file, directory)
+            matrix, repeats = read_class(file, directory)
+            if repeats and notes is not None:
+                notes.append(
+                    f"{path}.path: {repeats} of {repeats + len(matrix)} rows of {file} repeat others and were merged; "
+                    f"{len(matrix)} functions are left (rows of matrix = [...] would count as often as they stand)"
+                )
+            return matrix
         except BadTable as e:
             mistakes.add(f"{path}.path", str(e))
     return None

@@ -68,12 +68,15 @@ def read_rows(section: Section, directory: str) -> TableRows:
     )
 
 
-def read_class(path: str, directory: str) -> list[list[int]]:
-    """The matrix of a finite class given as a file; ``BadTable`` says what is wrong."""
+def read_class(path: str, directory: str) -> tuple[list[list[int]], int]:
+    """The functions of a finite class given as a file, each once and in the order in which they come first, and how
+    many rows were others' repeats; ``BadTable`` says what is wrong."""
     try:
-        return [[int(v) for v in row] for row in read_matrix(str(Path(directory, path)))]
+        matrix = read_matrix(str(Path(directory, path)))
     except StoreError as e:
         raise BadTable("path", str(e)) from None
+    first = np.sort(np.unique(matrix, axis=0, return_index=True)[1])
+    return matrix[first].astype(int).tolist(), len(matrix) - len(first)
 
 
 def with_digests(sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:
