@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM as an orderly end: in goes a block of work, out comes ``Interrupted`` where a signal came."""
 
+import logging
 import signal
 import sys
 import threading
@@ -12,10 +13,11 @@ AGAIN_SECONDS = 0.5
 
 
 @contextmanager
-def stoppable(url: str) -> Iterator[None]:
+def stoppable(url: str, *, last: bool = False) -> Iterator[None]:
     """Ctrl-C or SIGTERM ends what is inside; more of them do not disturb the cleaning up.
 
-    A signal that was ignored when the process began stays so, and outside the main thread there is nothing to do.
+    ``last``: nothing but the process's end follows an interruption, so signals stay without effect after it. A signal
+    that was ignored when the process began stays so, and outside the main thread there is nothing to do.
     """
     main = threading.current_thread() is threading.main_thread()
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)} if main else {}
@@ -42,8 +44,11 @@ def stoppable(url: str) -> Iterator[None]:
         raise Interrupted(f"interrupted; run the same command again to go on with {url!r} where it stopped") from e
     finally:
         over.set()
+        ending = last and isinstance(sys.exception(), Interrupted | KeyboardInterrupt)
         for s, handler in before.items():
-            signal.signal(s, handler)
+            signal.signal(s, signal.SIG_IGN if ending else handler)
+        if ending:  # a read of the store that was cut short is reported as a lost task when the interpreter ends
+            logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
 
 
 def _insist(number: int, over: threading.Event) -> None:

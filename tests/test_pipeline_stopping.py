@@ -2,6 +2,7 @@
 
 # ruff: noqa: PT012  (what stands inside the block is what is tested)
 
+import logging
 import os
 import signal
 import threading
@@ -92,3 +93,21 @@ def test_an_ignored_signal_stays_ignored() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_after_the_last_block_signals_have_no_effect() -> None:
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+    level = logging.getLogger("asyncio").level
+    try:
+        with stoppable("x", last=True):
+            pass
+        assert {s: signal.getsignal(s) for s in before} == before
+        with pytest.raises(Interrupted), stoppable("x", last=True), stoppable("y"):
+            send()
+            rest(2)
+        assert {signal.getsignal(s) for s in before} == {signal.SIG_IGN}
+        send()
+    finally:
+        logging.getLogger("asyncio").setLevel(level)
+        for s, handler in before.items():
+            signal.signal(s, handler)

@@ -31,7 +31,7 @@ def run(
     """Run a sweep, or go on where it stopped; ends by reducing the surfaces."""
     from predcube.pipeline.stopping import stoppable
 
-    with stoppable(store):
+    with stoppable(store, last=True):
         _run(spec, store, cluster, workers, budget, retry_failed, extend, quiet)
 
 
