@@ -38,6 +38,15 @@ def test_a_parameter_shows_its_type_its_limits_and_whether_it_must_be_given() ->
     assert "[0, 1] where X is the line" in printed
 
 
+def test_every_class_says_how_a_concept_is_named() -> None:
+    entries = {e["kind"]: e for e in listing.describe(hypotheses.KINDS)}
+    assert all(e["named_by"] for e in entries.values())
+    assert entries["halfspaces"]["named_by"] == '[w_1, …, w_p, b], or "all-zero" or "all-one"'
+    printed = CliRunner(env={"COLUMNS": "1000"}).invoke(app, ["classes"]).stdout
+    assert "A concept is named by its bounds [lo, hi], or" in printed
+    assert "named_by" not in listing.describe(learners.KINDS)[0]
+
+
 def test_brackets_are_text_and_not_style(capsys: pytest.CaptureFixture[str]) -> None:
     @dataclass
     class Odd:

@@ -1,5 +1,6 @@
 """``predcube classes``, ``distributions`` and ``learners``: what is built in, read off the declarations themselves."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -35,8 +36,8 @@ def learners(as_json: AsJson = False) -> None:
 
 
 def describe(kinds: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry a kind of a registry: ``kind``, ``description``, ``source`` and ``parameters`` (``name``, ``value`` in
-    words, ``required``, ``default``)."""
+    """One entry a kind of a registry: ``kind``, ``description``, ``source``, ``parameters`` (``name``, ``value`` in
+    words, ``required``, ``default``) and, for a class, ``named_by``: how a concept of it is named."""
     from predcube.pipeline.spec.fields import declared
 
     return [
@@ -44,6 +45,7 @@ def describe(kinds: Mapping[str, Any]) -> list[dict[str, Any]]:
             "kind": kind,
             "description": " ".join((cls.__doc__ or "").split("\n\n")[0].replace("`", "").split()),
             "source": cls.source,
+            **_named_by(" ".join((cls.__doc__ or "").replace("`", "").split())),
             "parameters": [
                 {"name": f.name, "value": f.wanted, "required": f.required, "default": f.default}
                 for f in declared(cls).values()
@@ -51,6 +53,11 @@ def describe(kinds: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for kind, cls in kinds.items()
     ]
+
+
+def _named_by(text: str) -> dict[str, str]:
+    found = re.search(r"A concept is named by (.+?)\.(?: |$)", text)
+    return {"named_by": found[1]} if found else {}
 
 
 def _show(title: str, kinds: Mapping[str, Any], as_json: bool) -> None:
@@ -70,7 +77,9 @@ def _show(title: str, kinds: Mapping[str, Any], as_json: bool) -> None:
     for entry in entries:
         parameters = "\n".join(_parameter(p) for p in entry["parameters"]) or "none"
         # Text, not markup: an interval such as [0, 1] is no style.
-        table.add_row(*(Text(cell) for cell in (entry["kind"], parameters, entry["description"], entry["source"])))
+        named = f"\nA concept is named by {entry['named_by']}." if "named_by" in entry else ""
+        cells = (entry["kind"], parameters, entry["description"] + named, entry["source"])
+        table.add_row(*(Text(cell) for cell in cells))
     Console().print(table)
 
 

@@ -20,7 +20,8 @@ LARGEST_LISTED = 20
 class Cube(HypothesisClass):
     """H = {0, 1}^X on X = {0, …, points − 1}, of VC dimension ``points``.
 
-    A representative is its label vector, shape (points,) of 0 and 1; for a labeling of T it is 0 off T.
+    A representative is its label vector, shape (points,) of 0 and 1; for a labeling of T it is 0 off T. A concept is
+    named by its labels, as a list or as text of 0 and 1.
     """
 
     points: Annotated[int, Ge(1)]

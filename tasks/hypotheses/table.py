@@ -21,7 +21,8 @@ type Matrix = tuple[tuple[Literal[0, 1], ...], ...]
 class Table(HypothesisClass):
     """The rows of ``matrix`` as functions on X = {0, …, columns − 1}; equal rows count as often as they stand.
 
-    A representative is a row's index; for a labeling of T it is the first row that realises it.
+    A representative is a row's index; for a labeling of T it is the first row that realises it. A concept is named by
+    its row's index.
     """
 
     matrix: Annotated[Matrix, MinLen(1)]

@@ -19,7 +19,8 @@ class Thresholds(HypothesisClass):
     """H = {1{x ≥ a}} ∪ {0}, of VC dimension 1.
 
     X is the line, or {0, …, points − 1} when ``points`` is given. A representative is its cut a as a float, +∞ for
-    the all-zero function; for a labeling of T the cut is the smallest point of T labelled 1.
+    the all-zero function; for a labeling of T the cut is the smallest point of T labelled 1. A concept is named by its
+    cut, or "all-zero".
     """
 
     points: Annotated[int, Ge(1)] | None = None
