@@ -295,3 +295,18 @@ def test_occupancy_counts_and_refuses() -> None:
         occupancy([1, 2], [0])
     with pytest.raises(ValueError, match="point 7 is outside X"):
         occupancy([1, 7], [0, 1], np.arange(3))
+
+
+@pytest.mark.parametrize(("n", "subset_size"), [(900, 300), (1500, 60), (3000, 900)])
+def test_support_holds_beyond_the_range_of_floats(n: int, subset_size: int) -> None:
+    """Binomials as they are, scaled, and as logs."""
+    rng = np.random.default_rng(n)
+    x = rng.choice(5, n, p=[0.5, 0.3, 0.15, 0.04, 0.01])
+    sample = occupancy(x, ((x > 1) ^ (rng.random(n) < 0.2)).astype(int))
+    a, b = (
+        evaluate(subset_mixture(Thresholds(points=5), sample, subset_size=subset_size, beta=0.8, method=method))
+        for method in ("laplace", "support")
+    )
+    assert isinstance(a, MixtureWeights)
+    assert isinstance(b, MixtureWeights)
+    np.testing.assert_allclose(a.log_weights, b.log_weights, rtol=0, atol=4e-12)

@@ -104,3 +104,42 @@ def test_log_binomial() -> None:
     assert laplace.log_binomial(10**6, 3 * 10**5) == pytest.approx(
         sum(math.log((10**6 - i) / (i + 1)) for i in range(3 * 10**5)), rel=1e-11
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_few_points_that_hold_most_of_the_sample(seed: int) -> None:
+    """Uneven counts and losses far apart: rare points that jump by many counts, factors that vanish on the circle."""
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        k, n = int(rng.integers(1, 10)), int(rng.choice([40, 120, 240]))
+        held = rng.multinomial(n, rng.dirichlet(np.full(k, rng.choice([0.05, 0.3, 5.0]))))
+        losses = rng.integers(0, n, size=k + 1).astype(float)
+        subset_size, beta = int(rng.integers(9, n)), float(rng.choice([0.02, 0.3, 3.0]))
+        found = laplace.log_weights(losses, held, subset_size=subset_size, beta=beta, kernel="contour")
+        expected = laplace.log_weights(losses, held, subset_size=subset_size, beta=beta, kernel="recursion")
+        np.testing.assert_allclose(found, expected, rtol=4e-16, atol=1e-12)
+
+
+def test_a_saddle_in_a_step() -> None:
+    """Where the mean count is a step in log ρ, Newton's method used to stop short of a consistent circle."""
+    scale, held = np.array([273.0, 762.0, 408.0, 39.0, 90.0, 1176.0]), np.array([16, 83, 91, 149, 59, 2])
+    losses = np.append(1200.0, 1200.0 - scale)
+    found, expected = (
+        laplace.log_weights(losses, held, subset_size=76, beta=1.0, kernel=kernel)
+        for kernel in ("contour", "recursion")
+    )
+    np.testing.assert_allclose(found, expected, rtol=4e-16, atol=1e-12)
+
+
+def test_one_odd_sample_among_many_alike() -> None:
+    """The shared circle is the saddle of the average sample: the odd one must be told and done by itself."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        k, n = int(rng.integers(2, 10)), int(rng.choice([40, 120]))
+        subset_size, beta = int(rng.integers(9, n)), float(rng.choice([0.02, 0.3, 3.0]))
+        alike, odd = (rng.multinomial(n, rng.dirichlet(np.full(k, a))) for a in (0.3, 0.05))
+        held = np.stack([alike] * 30 + [odd])
+        losses = rng.integers(0, n, size=(2, k + 1)).astype(float)[[0] * 30 + [1]]
+        found = laplace.batch_log_weights(losses, held, subset_size=subset_size, beta=beta)
+        expected = laplace.log_weights(losses[30], held[30], subset_size=subset_size, beta=beta, kernel="recursion")
+        np.testing.assert_allclose(found[30], expected, rtol=4e-16, atol=1e-11)

@@ -30,6 +30,7 @@ SATURATED = -39.2
 """log(tλ) below which e^{−tλ} is 1 in a float."""
 SPECK = 1e-60
 """Stands for a factor r_u(θ) that has rounded to 0, so that what the product loses the quotient gives back."""
+ATTEMPTS = 200
 TAIL = 40.0
 """Aliases stay below e^{−TAIL}."""
 DONE = -50.0
@@ -37,7 +38,7 @@ DONE = -50.0
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _soft(y: float) -> float:
+def softplus(y: float) -> float:
     """log(1 + e^y)."""
     return max(y, 0.0) + math.log1p(math.exp(-abs(y)))
 
@@ -52,8 +53,8 @@ def _turned(re: float, im: float, modulus: float, angle: float) -> tuple[float, 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def log_factor(c: int, y: float, a: float) -> float:
     """log(1 + ((1 + e^y)^c − 1)·e^{−a})."""
-    exponent = c * _soft(y)
-    return float(_soft(exponent + math.log(-math.expm1(-exponent)) - a))
+    exponent = c * softplus(y)
+    return float(softplus(exponent + math.log(-math.expm1(-exponent)) - a))
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -111,8 +112,8 @@ def _integrate(
         low, high = -np.inf, np.inf
         reference[:] = np.inf
         variance = 0.0
-        for _ in range(200):
-            soft = _soft(y)
+        for attempt in range(ATTEMPTS):
+            soft = softplus(y)
             s = 1.0 / (1.0 + math.exp(-y))
             for c in range(kinds_all):
                 exponent = sizes[c] * soft
@@ -154,11 +155,12 @@ def _integrate(
                 high = y
             else:
                 low = y
-            if high - low < 1e-9:
-                break
+            if high - low < 1e-9 or attempt == ATTEMPTS - 1:
+                break  # p and the moments must belong to this y: any circle is right, only less well conditioned
             step = -off / variance if variance > 1e-12 else np.inf
             new = y + max(min(step, 20.0), -20.0) if step < np.inf else y + (20.0 if off < 0 else -20.0)
-            if not low < new < high:
+            # Where the mean is a step in y Newton's method crawls: halve the bracket every fourth time.
+            if not low < new < high or (attempt % 4 == 3 and high - low < np.inf):
                 new = 0.5 * (low + high)
             y = new
 
@@ -186,18 +188,20 @@ def _integrate(
         if simple:
             around = int(8.6 * sigma + 18.0) | 1
         else:
-            # Repeated points jump by many counts at once, so the tails are bounded by Chernoff at ±s instead.
+            # Repeated points jump by many counts at once, so the tails are bounded by Chernoff at ±s instead. A rare
+            # point, once hit, shifts the mean up by Δ; its own aliases, up to 2Δ further off, count as well.
             tilt = min(8.6 / sigma, 2.0) if sigma > 0.0 else 2.0
-            up, down = -tilt * size, tilt * size
-            soft = _soft(y)
-            up += saturated * (_soft(y + tilt) - soft)
-            down += saturated * (_soft(y - tilt) - soft)
+            up, down, shift = -tilt * size, tilt * size, 0.0
+            soft = softplus(y)
+            up += saturated * (softplus(y + tilt) - soft)
+            down += saturated * (softplus(y - tilt) - soft)
             for d in range(first, last):
                 c = sizes[kinds[d]]
                 here = log_factor(c, y, a[d])
                 up += repeats[d] * (log_factor(c, y + tilt, a[d]) - here)
                 down += repeats[d] * (log_factor(c, y - tilt, a[d]) - here)
-            around = int(max((TAIL + up) / tilt, min((TAIL + down) / tilt, size + 1.0)) + 1.0) | 1
+                shift = max(shift, (1.0 - p[d]) * mean_c[kinds[d]])
+            around = int(max((TAIL + up) / tilt + 2.0 * shift, min((TAIL + down) / tilt, size + 1.0)) + 1.0) | 1
         half = around // 2
         if simple and sigma > 4.4:
             half = min(half, int(around * math.asin(4.4 / sigma) / math.pi) + 1)

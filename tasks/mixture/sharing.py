@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.mixture.contour import SPECK, TAIL, log_factor
+from predcube.tasks.mixture.contour import ATTEMPTS, SPECK, TAIL, log_factor, softplus
 from predcube.tasks.mixture.recursion import SPILL
 
 ROUNDING = 1e-16
@@ -26,7 +26,7 @@ def _saddle(
 ) -> tuple[float, float]:
     """log ρ at which the average sample's mean is n', and its variance there."""
     low, high, variance = -np.inf, np.inf, 0.0
-    for _ in range(200):
+    for attempt in range(ATTEMPTS):
         soft = max(y, 0.0) + math.log1p(math.exp(-abs(y)))
         s = 1.0 / (1.0 + math.exp(-y))
         mean, variance = 0.0, 0.0
@@ -40,7 +40,7 @@ def _saddle(
             variance += often[u] * (chance * twice - (chance * once) ** 2)
         off = mean - size
         variance = max(variance, 0.0)
-        if abs(off) <= 0.02 * min(math.sqrt(variance), 1.0) or high - low < 1e-9:
+        if abs(off) <= 0.02 * min(math.sqrt(variance), 1.0) or high - low < 1e-9 or attempt == ATTEMPTS - 1:
             break
         if off > 0:
             high = y
@@ -48,7 +48,8 @@ def _saddle(
             low = y
         step = -off / variance if variance > 1e-12 else (20.0 if off < 0 else -20.0)
         new = y + max(min(step, 20.0), -20.0)
-        y = new if low < new < high else 0.5 * (low + high)
+        inside = low < new < high and (attempt % 4 < 3 or high - low == np.inf)
+        y = new if inside else 0.5 * (low + high)
     return y, variance
 
 
@@ -121,14 +122,16 @@ def _integrate(
         y, variance = _saddle(a, c, often, size, y)
         sigma = math.sqrt(variance)
         tilt = min(8.6 / sigma, 2.0) if sigma > 0.0 else 2.0
-        up, down = -tilt * size, tilt * size
+        up, down, shift, ratio = -tilt * size, tilt * size, 0.0, 1.0 / (1.0 + math.exp(-y))
         for u in range(u_all):
             here = log_factor(c[u], y, a[u])
             higher[u] = log_factor(c[u], y + tilt, a[u]) - here
             lower[u] = log_factor(c[u], y - tilt, a[u]) - here
             up += often[u] * higher[u]
             down += often[u] * lower[u]
-        around = int(max((TAIL + up) / tilt, min((TAIL + down) / tilt, size + 1.0)) + 1.0) | 1
+            # (1 − p) times the mean count of a point once hit, as in ``contour``.
+            shift = max(shift, math.exp(-here) * c[u] * ratio / -math.expm1(-c[u] * softplus(y)))
+        around = int(max((TAIL + up) / tilt + 2.0 * shift, min((TAIL + down) / tilt, size + 1.0)) + 1.0) | 1
         nodes = around // 2 + 1
         if nodes > len(q_re):
             q_re, q_im = np.empty(2 * nodes), np.empty(2 * nodes)
