@@ -14,18 +14,20 @@ sample's points, between them and beyond them, up to a number: what is found the
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from predcube.tasks.answers import flipped, hockey_stick, log_ratios
 from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.hypotheses.points import distinct, locate
 from predcube.tasks.learners.base import Learner, Occupancy, Points
 from predcube.tasks.predictions import check_applicable, check_feasible, checked_points, checked_sample
 from predcube.tasks.seeds import stream
 
 type Kind = Literal["exhaustive", "lower bound", "estimate"]
+type Place = float | tuple[float, ...]  # a point: a number, or its features
 type Moves = NDArray[np.int64]  # (B, 4): replaced point's index and label, new point's index and label
 
 BLOCK = 2**22
@@ -38,9 +40,9 @@ class Witness:
     ``new``; the probabilities of answering ``label`` at ``query`` are then ``p`` for S and ``p_neighbour`` for S′."""
 
     sample: Occupancy
-    old: tuple[float, int]
-    new: tuple[float, int]
-    query: float
+    old: tuple[Place, int]
+    new: tuple[Place, int]
+    query: Place
     label: int
     log_p: float
     log_p_neighbour: float
@@ -55,8 +57,9 @@ class Witness:
 
     def __str__(self) -> str:
         return (
-            f"replacing (x = {self.old[0]:g}, y = {self.old[1]}) by (x = {self.new[0]:g}, y = {self.new[1]}) turns the "
-            f"probability of answering {self.label} at x = {self.query:g} from {self.p:.6g} into {self.p_neighbour:.6g}"
+            f"replacing (x = {_shown(self.old[0])}, y = {self.old[1]}) by "
+            f"(x = {_shown(self.new[0])}, y = {self.new[1]}) turns the probability of answering {self.label} "
+            f"at x = {_shown(self.query)} from {self.p:.6g} into {self.p_neighbour:.6g}"
         )
 
 
@@ -157,7 +160,7 @@ def audit_sample(
     whole, moves = type_moves(hypotheses, sample) if finite else line_moves(sample, neighbours, rng())
     at = queries if queries is not None else (whole.points if finite else pieces(whole.points))
     logs = _predictions(learner, hypotheses, whole, moves, at, method=method, samples=samples, seed=seed)
-    kind: Kind = "lower bound" if not finite or not np.isin(whole.points, at).all() else "exhaustive"
+    kind: Kind = "lower bound" if not finite or (locate(distinct(at)[0], whole.points) < 0).any() else "exhaustive"
     return _summary(whole, moves, at, logs, kind="estimate" if method == "mc" else kind, method=method)
 
 
@@ -166,7 +169,7 @@ def type_moves(hypotheses: HypothesisClass, sample: Occupancy) -> tuple[Occupanc
     domain = hypotheses.domain
     assert domain is not None
     counts = np.zeros((len(domain), 2), dtype=np.int64)
-    counts[np.searchsorted(domain, sample.points)] = sample.counts
+    counts[locate(domain, sample.points)] = sample.counts
     old = np.flatnonzero(counts.ravel())
     new = np.arange(counts.size)
     pairs = np.stack([np.repeat(old, len(new)), np.tile(new, len(old))], axis=1)
@@ -255,6 +258,16 @@ def batch_predictions(
     return flipped(np.concatenate(found), learner.flip)
 
 
+def place(point: Any) -> Place:
+    """A row of an array of points as plain numbers."""
+    found: Place = tuple(point.tolist()) if np.ndim(point) else point.item()
+    return found
+
+
+def _shown(at: Place) -> str:
+    return f"({', '.join(f'{v:g}' for v in at)})" if isinstance(at, tuple) else f"{at:g}"
+
+
 def _summary(
     sample: Occupancy, moves: Moves, queries: Points, logs: NDArray[np.float64], *, kind: Kind, method: str
 ) -> Audit:
@@ -264,13 +277,13 @@ def _summary(
 
     def witness(values: NDArray[np.float64]) -> Witness:
         b, q, y = np.unravel_index(int(values.argmax()), values.shape)
-        points = sample.points.tolist()
+        points = [place(point) for point in sample.points]
         i, old, j, new = moves[b].tolist()
         return Witness(
             sample=sample,
             old=(points[i], old),
             new=(points[j], new),
-            query=queries[q].item(),
+            query=place(queries[q]),
             label=int(y),
             log_p=float(base[q, y]),
             log_p_neighbour=float(others[b, q, y]),

@@ -88,9 +88,9 @@ def check_applicable(learner: Learner, hypotheses: HypothesisClass, k: int, n: i
 def checked_points(hypotheses: HypothesisClass, points: ArrayLike) -> Points:
     """Points of this class's X as an array, one zero, no NaN. Raises ValueError that names the first wrong one."""
     domain = hypotheses.domain
-    if domain is not None and domain.ndim == 1:
-        return finite_points(points, len(domain))
-    return real_points(points)
+    if domain is not None:
+        return finite_points(points, int(domain[-1].max()) + 1, hypotheses.features)  # a grid, or {0, …, k − 1}
+    return real_points(points, hypotheses.features)
 
 
 def checked_sample(hypotheses: HypothesisClass, x: ArrayLike, y: ArrayLike) -> Occupancy:

@@ -108,8 +108,28 @@ def infeasible(problem: Problem) -> str | None:
         problem.distribution.unsuitable(problem.hypotheses)
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
+        or _unaudited(problem)
+        or _unlistable(problem)
         or problem.learner.inapplicable(problem.hypotheses, k=_points(problem), n=problem.n, asked=problem.method)
     )
+
+
+def _unaudited(problem: Problem) -> str | None:
+    """Why stability and privacy loss cannot be measured, or None."""
+    h = problem.hypotheses
+    if not problem.audited or h.domain is not None or h.features == 1:
+        return None
+    return f"an audit needs points on a line or a finite X, not {h.features} real features; give points for a grid"
+
+
+def _unlistable(problem: Problem) -> str | None:
+    """Why the labelings that a trial lists, of T or of the sample, may not fit memory, or None."""
+    h = problem.hypotheses
+    if h.free or h.additive:
+        return None
+    k = _occupied(problem)
+    size = problem.learner.derived(problem.n).get("subset_size")
+    return h.unlistable(k if size is None or "growth" in problem.quantities else min(k, int(size)))
 
 
 def _occupied(problem: Problem) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks.answers import log_ratios
-from predcube.tasks.audits import Kind, Witness, batch_predictions
+from predcube.tasks.audits import Kind, Witness, batch_predictions, place
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy, Points
 from predcube.tasks.predictions import check_applicable, check_feasible
@@ -170,9 +170,9 @@ def _witness(
     old, new = int(logs.argmax()), int(logs.argmin())
     return Witness(
         sample=Occupancy(points=domain, counts=counts[groups[g, old]]),
-        old=(domain[old // 2].item(), old % 2),
-        new=(domain[new // 2].item(), new % 2),
-        query=domain[q].item(),
+        old=(place(domain[old // 2]), old % 2),
+        new=(place(domain[new // 2]), new % 2),
+        query=place(domain[q]),
         label=int(y),
         log_p=float(logs[old]),
         log_p_neighbour=float(logs[new]),

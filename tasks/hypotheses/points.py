@@ -81,6 +81,14 @@ def distinct[D: np.generic](points: NDArray[D]) -> tuple[NDArray[D], NDArray[np.
     return unique, inverse.reshape(-1).astype(np.int64)
 
 
+def locate(values: NDArray[Any], points: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each of ``points`` stands among sorted distinct ``values``, −1 where it is none of them: (m,)."""
+    joined, place = distinct(np.concatenate([values, points]))
+    where = np.full(len(joined), -1, dtype=np.int64)
+    where[place[: len(values)]] = np.arange(len(values))
+    return where[place[len(values) :]]
+
+
 def named_numbers(value: Any) -> list[float]:
     """The finite numbers that a name lists; [] where it lists none, or anything else."""
     listed = list(value) if isinstance(value, list | tuple | np.ndarray) else []
