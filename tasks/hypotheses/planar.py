@@ -166,7 +166,7 @@ def _scratch(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
     """The hash table and the cells in use, both empty; for each rank the points of T there, and which ranks those are;
     the place of a single bit."""
-    size = 1 << (2 * (t * (t - 1) // 2 + 1)).bit_length()
+    size = 1 << (4 * (t * (t - 1) // 2 + 1)).bit_length()
     return (
         np.zeros(size, dtype=np.uint64),
         np.zeros(size, dtype=np.int64),
