@@ -24,6 +24,7 @@ from predcube.tasks.mixture import (
     inapplicable,
     occupancy,
     subset_mixture,
+    support,
 )
 
 
@@ -310,3 +311,29 @@ def test_support_holds_beyond_the_range_of_floats(n: int, subset_size: int) -> N
     assert isinstance(a, MixtureWeights)
     assert isinstance(b, MixtureWeights)
     np.testing.assert_allclose(a.log_weights, b.log_weights, rtol=0, atol=4e-12)
+
+
+@pytest.mark.parametrize(("n", "subset_size"), [(40, 7), (900, 300), (1500, 60), (3000, 900)])
+def test_support_probabilities_are_right_however_small(n: int, subset_size: int) -> None:
+    """Against inclusion and exclusion in integers."""
+    held = np.random.default_rng(n).multinomial(n, [0.5, 0.3, 0.15, 0.04, 0.01])
+    found = support.log_probabilities(held[None], subset_size)[0]
+    total = math.comb(n, subset_size)
+    for u in range(32):
+        inside = [i for i in range(5) if u >> i & 1]
+        ways = sum(
+            (-1) ** (len(inside) - size) * math.comb(sum(int(held[i]) for i in chosen), subset_size)
+            for size in range(len(inside) + 1)
+            for chosen in itertools.combinations(inside, size)
+        )
+        expected = math.log(ways) - math.log(total) if ways else -np.inf
+        assert found[u] == pytest.approx(expected, abs=3e-12)
+
+
+def test_the_log_of_an_unlikely_zero_is_its_own_sum() -> None:
+    """n' = n and a margin of 900 on one point: 1 − p is e^−900, far below what 1 − p in floats can hold."""
+    prediction = evaluate(
+        subset_mixture(Cube(points=2), occupancy([1] * 900, [1] * 900), subset_size=900, beta=1.0)
+    ).predict(Cube(points=2), np.arange(2))
+    assert prediction.log_p0.tolist() == [0.0, pytest.approx(-900.0, abs=1e-10)]
+    assert prediction.log_p1.tolist() == [-np.inf, pytest.approx(0.0, abs=1e-300)]

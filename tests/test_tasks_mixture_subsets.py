@@ -124,9 +124,9 @@ def test_a_batch_draws_what_its_number_says(block: int, monkeypatch: pytest.Monk
 
 
 def test_samples_larger_than_a_block_are_cut_within_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(montecarlo, "BLOCK", 40)
+    monkeypatch.setattr(montecarlo, "BLOCK", 50)
     workload = workloads()[1]
-    assert workload.blocks == montecarlo.BATCHES * 4  # 32 subsets of 4 in pieces of 10 or less
+    assert workload.blocks == montecarlo.BATCHES * 3  # 32 subsets of 4 in pieces of 11, 11 and 10
     mixture = evaluate(workload)
     assert isinstance(mixture, MixtureWeights)
     assert mixture.batches is not None

@@ -97,7 +97,9 @@ def _laplace(k: int, n: int, subset_size: int, beta: float, relative: bool) -> f
     if not relative:
         nodes = min(nodes, 250.0)
     angles = 15.0 if k > n / 2 else 9.0 + 4.3 * math.sqrt(subset_size)
-    between = min(float(k), 43.0 / beta) if beta > 0 else float(k)
+    # Points of equal loss and count are merged: about a third is left where all points are distinct.
+    merged = k / 3 if k > n / 2 else float(k)
+    between = min(merged, 43.0 / beta) if beta > 0 else merged
     return nodes * (3000.0 + between * angles * (6.0 if k > n / 2 else 30.0))
 
 

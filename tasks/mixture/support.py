@@ -1,28 +1,29 @@
 """Weights over a few occupied points: in go k points with counts, out come log-weights by a sum over the 2^k supports.
 
-T is a set of points, so the mean over C(n, n') subsets is a mean over supports U with
+T is a set of points, so the mean over C(n, n') subsets is a mean over supports U with the probabilities Pr[T = U] of
+``chances``: w_h = λ_h Σ_U Pr[U]·1{h ∈ H_U}/Z_U. Where a class is additive H_U is a bit pattern: Z_U doubles one point
+at a time, and the sums over the U that hold a point come out of one folding of the 2^k terms, half by half.
 
-    Pr[T = U] = [z^{n'}] Π_{v∈U} ((1 + z)^{c_v} − 1) / C(n, n').
-
-The points are dealt into two halves; within each, the polynomials of all supports grow one point at a time, and the
-coefficient for U = A ∪ B is Σ_j a_j·b_{n'−j}. Every term is positive: inclusion and exclusion would cancel. The
-coefficients are carried with z scaled so that they fit a float, and as logs where no scale does.
-
-Always true: relative precision of every weight at any β·n. Cost 2^k·n' a sample, shared structure apart.
+Always true: relative precision of every weight at any β·n, and a sample's bits are its own whatever samples it is
+computed with. Cost 2^k·n' a sample, shared structure apart.
 """
 
 import math
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Points, Representatives
-from predcube.tasks.mixture.base import MixtureWeights, Occupancy, log_sum
+from predcube.tasks.mixture.base import MixtureWeights, Occupancy
+from predcube.tasks.mixture.chances import fill, log_add, log_chances, scale_of
 from predcube.tasks.mixture.samples import mistakes
 
 LARGEST = 20
 """The most occupied points: a million supports."""
+RANGE = 600.0
+"""λ/λ_max down to e^{−RANGE} fits a float with room for sums and quotients."""
 CHUNK = 2**21
 """Floats worked on at once (16 MB)."""
 
@@ -41,20 +42,8 @@ class Supports:
 
 
 def supports(hypotheses: HypothesisClass, points: Points) -> Supports:
-    """H_U of all 2^k supports. ValueError beyond ``LARGEST`` points."""
+    """H_U of all 2^k supports."""
     k = len(points)
-    if k > LARGEST:
-        raise ValueError(f"support: {k} occupied points have 2^{k} supports, at most 2^{LARGEST} are summed; take mc")
-    if hypotheses.additive:
-        representatives = hypotheses.representatives(points)  # null, then the points from the last down
-        held = (np.arange(2**k)[:, None] >> np.arange(k - 1, -1, -1)) & 1
-        table = np.concatenate([np.ones((2**k, 1), dtype=np.int64), held], axis=1)
-        table[0] = 0
-        return Supports(
-            representatives=representatives,
-            members=np.nonzero(table)[1],
-            starts=np.concatenate([[0], np.cumsum(table.sum(axis=1))]),
-        )
     held = ((np.arange(2**k)[:, None] >> np.arange(k)) & 1).astype(bool)
     found = [hypotheses.representatives(points[row]) for row in held[1:]]
     sizes = np.array([0] + [len(rows) for rows in found])
@@ -67,91 +56,106 @@ def supports(hypotheses: HypothesisClass, points: Points) -> Supports:
     )
 
 
-def log_probabilities(held: NDArray[np.int64], subset_size: int) -> NDArray[np.float64]:
-    """log Pr[T = U] of every support: ``held`` (B, k) examples at each point, of one n → (B, 2^k)."""
-    n, largest = int(held[0].sum()), int(held.max(initial=0))
-    size = min(largest, subset_size)
-    # log of the scaled coefficients C(c, i)·r^i of (1 + rz)^c, for every c that may occur.
-    c, i = np.arange(largest + 1)[:, None], np.arange(size + 1)[None, :]
-    factorial = _log_factorials(n)
-    logs = np.where(i <= c, factorial[c] - factorial[i] - factorial[np.maximum(c - i, 0)], -np.inf).astype(np.float64)
-    log_r = math.log(math.expm1(680.0 / n)) if n > 980 else 0.0  # (1 + r)^n stays below e^680
-    plain = subset_size * -log_r < 680.0
-    table = logs if not plain else _binomials(largest, size) if log_r == 0.0 else np.exp(logs + log_r * i)
-    k = held.shape[1]
-    left = _products(held[:, : k // 2], table, subset_size, plain)
-    right = _products(held[:, k // 2 :], table, subset_size, plain)[:, :, ::-1]
-    log_subsets = float(factorial[n] - factorial[subset_size] - factorial[n - subset_size])
-    if plain:
-        # Not a product by BLAS, whose last digit may follow its number of threads.
-        sums = np.einsum("baj,bcj->bca", left, right)
-        total = float(math.comb(n, subset_size)) if log_r == 0.0 else math.exp(log_subsets + subset_size * log_r)
-        with np.errstate(divide="ignore"):
-            found = np.log(sums / total)
-    else:
-        found = np.empty((len(held), right.shape[1], left.shape[1]))
-        for b in range(len(held)):
-            for a in range(left.shape[1]):
-                found[b, :, a] = log_sum((left[b, a] + right[b]).T)
-        found -= log_subsets
-    return np.asarray(found.reshape(len(held), 2**k))
-
-
-def _log_factorials(n: int) -> NDArray[np.longdouble]:
-    """log i! for i = 0 … n, in extended precision where the platform has it: differences of large logs follow."""
-    found = np.zeros(n + 1, dtype=np.longdouble)
-    np.cumsum(np.log(np.arange(1, n + 1, dtype=np.longdouble)), out=found[1:])
-    return found
-
-
-def _binomials(largest: int, size: int) -> NDArray[np.float64]:
-    """C(c, i), each within a few units of the last place: (largest + 1, size + 1)."""
-    table = np.zeros((largest + 1, size + 1))
-    table[:, 0] = 1.0
-    for c in range(1, largest + 1):
-        table[c, 1:] = table[c - 1, 1:] + table[c - 1, :-1]
-    return table
-
-
-def _products(held: NDArray[np.int64], table: NDArray[np.float64], size: int, plain: bool) -> NDArray[np.float64]:
-    """Coefficients up to z^size of Π_{v∈U}((1 + z)^{c_v} − 1) for all supports of some points: (B, 2^points, size + 1).
-    ``table`` has the coefficients of (1 + z)^c, as logs unless ``plain``."""
-    nothing = 0.0 if plain else -np.inf
-    found = np.full((len(held), 1, size + 1), nothing)
-    found[:, :, 0] = 1.0 if plain else 0.0
-    for v in range(held.shape[1]):
-        factor = table[held[:, v]]
-        grown = np.full(found.shape, nothing)
-        for i in range(1, min(size, int(held[:, v].max(initial=0))) + 1):
-            by = factor[:, i][:, None, None]
-            if plain:
-                grown[:, :, i:] += found[:, :, : size + 1 - i] * by
-            else:
-                np.logaddexp(grown[:, :, i:], found[:, :, : size + 1 - i] + by, out=grown[:, :, i:])
-        found = np.concatenate([found, grown], axis=1)
-    return found
-
-
 def batch_log_weights(
-    hypotheses: HypothesisClass,
-    points: Points,
-    counts: NDArray[np.int64],
-    *,
-    subset_size: int,
-    beta: float,
-    structure: Supports | None = None,
+    hypotheses: HypothesisClass, points: Points, counts: NDArray[np.int64], *, subset_size: int, beta: float
 ) -> tuple[Representatives, NDArray[np.float64]]:
     """Representatives (M,) and log-weights (B, M) of B samples of one size n on the same points: ``counts``
-    (B, k, 2)."""
-    at = structure or supports(hypotheses, points)
-    log_scale = -beta * mistakes(hypotheses, at.representatives, points, counts)
+    (B, k, 2). ValueError beyond ``LARGEST`` points."""
+    k = len(points)
+    if k > LARGEST:
+        raise ValueError(f"support: {k} occupied points have 2^{k} supports, at most 2^{LARGEST} are summed; take mc")
     held = counts.sum(axis=2)
+    if hypotheses.additive:
+        representatives = hypotheses.representatives(points)
+        losses = mistakes(hypotheses, representatives, points, counts)
+        return representatives, additive(losses, held, subset_size=subset_size, beta=beta)
+    at = supports(hypotheses, points)
+    log_scale = -beta * mistakes(hypotheses, at.representatives, points, counts)
     out = np.empty(log_scale.shape)
     batch = max(1, CHUNK // len(at.members))
     for start in range(0, len(counts), batch):
         rows = slice(start, start + batch)
-        out[rows] = _mix(at, log_scale[rows], log_probabilities(held[rows], subset_size))
+        layouts, layout = np.unique(held[rows], axis=0, return_inverse=True)
+        log_chance = np.array([log_chances(own, subset_size) for own in layouts])
+        out[rows] = _mix(at, log_scale[rows], log_chance[layout.reshape(-1)])
     return at.representatives, out
+
+
+def additive(
+    losses: NDArray[np.float64], held: NDArray[np.int64], *, subset_size: int, beta: float
+) -> NDArray[np.float64]:
+    """log w of the hypotheses of an additive class, (B, k + 1), for B samples of one size on the same k points.
+
+    ``losses`` (B, k + 1) are their n·L_S, the null hypothesis first, then those of the points from the last down;
+    ``held`` (B, k) the examples at each point, ≥ 0 (−inf where 0). Samples that occupy points alike share Pr[T = U].
+    """
+    n = int(held[0].sum())
+    scale = scale_of(n, subset_size)
+    log_scale = -beta * losses
+    out = np.empty(losses.shape)
+    order = np.lexsort(held.T) if len(held) > 1 else np.zeros(1, dtype=np.int64)
+    if scale.logs:
+        for b in order:
+            _shares(log_chances(held[b], subset_size), True, log_scale[b], out[b])
+    else:
+        _plain(held, order, log_scale, subset_size, scale.r, scale.total, out)
+    return out
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _plain(
+    held: NDArray[np.int64],
+    order: NDArray[np.int64],
+    log_scale: NDArray[np.float64],
+    size: int,
+    r: float,
+    total: float,
+    out: NDArray[np.float64],
+) -> None:
+    chance = np.empty(1 << held.shape[1])
+    for i in range(len(order)):
+        b = order[i]
+        if i == 0 or (held[b] != held[order[i - 1]]).any():
+            fill(held[b], size, r, total, chance)
+        _shares(chance, False, log_scale[b], out[b])
+
+
+@numba.njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _shares(chance: NDArray[np.float64], logs: bool, log_scale: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """log w of one sample into ``out`` (k + 1,), from Pr[T = U] (or its logs) and log λ, (k + 1,)."""
+    k, most = len(log_scale) - 1, log_scale.max()
+    z, share = np.empty(len(chance)), np.empty(len(chance))
+    if not logs and log_scale.min() > most - RANGE:
+        z[0] = math.exp(log_scale[0] - most)
+        share[0] = 0.0
+        for v in range(k):
+            own, bit = math.exp(log_scale[k - v] - most), 1 << v
+            for u in range(bit):
+                z[bit + u] = z[u] + own
+        for u in range(1, len(z)):
+            share[u] = chance[u] / z[u]
+        for v in range(k - 1, -1, -1):
+            bit, found = 1 << v, 0.0
+            for u in range(bit):
+                found += share[bit + u]
+                share[u] += share[bit + u]
+            out[k - v] = log_scale[k - v] - most + math.log(found)
+        out[0] = log_scale[0] - most + math.log(share[0])
+        return
+    z[0], share[0] = log_scale[0] - most, -np.inf
+    for v in range(k):
+        own, bit = log_scale[k - v] - most, 1 << v
+        for u in range(bit):
+            z[bit + u] = log_add(z[u], own)
+    for u in range(1, len(z)):
+        share[u] = (chance[u] if logs else math.log(chance[u])) - z[u]
+    for v in range(k - 1, -1, -1):
+        bit, found = 1 << v, -np.inf
+        for u in range(bit):
+            found = log_add(found, share[bit + u])
+            share[u] = log_add(share[u], share[bit + u])
+        out[k - v] = log_scale[k - v] - most + found
+    out[0] = log_scale[0] - most + share[0]
 
 
 def _mix(at: Supports, log_scale: NDArray[np.float64], log_chance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -161,7 +165,7 @@ def _mix(at: Supports, log_scale: NDArray[np.float64], log_chance: NDArray[np.fl
     scaled = log_scale - log_scale.max(axis=1, keepdims=True)
     order = np.argsort(at.members, kind="stable")
     by_member = np.searchsorted(at.members[order], np.arange(log_scale.shape[1]))
-    if scaled.min() > -600.0 and log_chance[np.isfinite(log_chance)].min() > -80.0:
+    if scaled.min() > -RANGE and log_chance[np.isfinite(log_chance)].min() > -80.0:
         weight = np.exp(scaled)
         z = np.add.reduceat(weight[:, at.members], starts, axis=1)
         share = np.exp(log_chance[:, 1:]) / z
