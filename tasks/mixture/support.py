@@ -75,10 +75,14 @@ def batch_log_weights(
     batch = max(1, CHUNK // len(at.members))
     for start in range(0, len(counts), batch):
         rows = slice(start, start + batch)
-        layouts, layout = np.unique(held[rows], axis=0, return_inverse=True)
-        log_chance = np.array([log_chances(own, subset_size) for own in layouts])
-        out[rows] = _mix(at, log_scale[rows], log_chance[layout.reshape(-1)])
+        out[rows] = _mix(at, log_scale[rows], log_probabilities(held[rows], subset_size))
     return at.representatives, out
+
+
+def log_probabilities(held: NDArray[np.int64], subset_size: int) -> NDArray[np.float64]:
+    """log Pr[T = U] of every support: ``held`` (B, k) examples at each point, of one n → (B, 2^k)."""
+    layouts, layout = np.unique(held, axis=0, return_inverse=True)
+    return np.array([log_chances(own, subset_size) for own in layouts])[layout.reshape(-1)]
 
 
 def additive(
