@@ -6,7 +6,7 @@ one of their own. Methods follow counts, never the data or a clock.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,9 +17,9 @@ from predcube.tasks.audits import BLOCK, audit_sample, audit_size
 from predcube.tasks.distributions.base import Distribution, Draw
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy, Workload
-from predcube.tasks.mixture import evaluate, occupancy
+from predcube.tasks.mixture import evaluate, tally
 from predcube.tasks.mixture.base import Mixture
-from predcube.tasks.seeds import Identity, stream
+from predcube.tasks.seeds import Identity, streams
 
 ERRORS = frozenset({"error", "excess_error"})
 AUDITS = frozenset({"stability", "privacy_loss"})
@@ -94,6 +94,7 @@ class Prepared:
         return {name: found[name] for name in outputs(problem.quantities)}
 
 
+@lru_cache(maxsize=256)
 def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
     """The names that ``measure`` returns, in order: the quantities, then the codes of ``CODES`` that go with them."""
     codes = ["mixture_method"] if not (ERRORS | AUDITS).isdisjoint(quantities) else []
@@ -160,21 +161,23 @@ def audit_method_of(problem: Problem) -> str:
 
 
 @lru_cache(maxsize=256)
-def _identity(problem: Problem) -> tuple[Identity, ...]:
-    """What identifies a draw of data but for its trial: the law, the X it lives on (a table brings its own), and n."""
+def _streams(problem: Problem, purpose: str) -> Callable[[int], np.random.Generator]:
+    """The streams of a draw for each trial. Data and neighbours go by the law, the X it lives on (a table brings its
+    own) and n; subsets by n and n', not by the data."""
+    if purpose == "subsets":
+        return streams(problem.seed, purpose, problem.n, problem.learner.derived(problem.n).get("subset_size"))
     law: dict[str, Identity] = {"kind": problem.distribution.kind, **problem.distribution.parameters()}
     domain = problem.hypotheses.domain
     x: Identity = None
     if problem.distribution.kind != "table":
         x = {"points": None if domain is None else len(domain), "features": problem.hypotheses.features}
-    return law, x, problem.n
+    return streams(problem.seed, purpose, law, x, problem.n)
 
 
 def prepare(problem: Problem, trial: int) -> Prepared:
     """Draws the sample of a trial and lays out its computations."""
-    rng = stream(problem.seed, "data", *_identity(problem), trial)
-    draw = problem.distribution.draw(problem.hypotheses, problem.n, rng)
-    sample = occupancy(draw.x, draw.y)
+    draw = problem.distribution.draw(problem.hypotheses, problem.n, _streams(problem, "data")(trial))
+    sample = tally(draw.x, draw.y)
     workloads: tuple[Workload, ...] = ()
     if not ERRORS.isdisjoint(problem.quantities):
         method = method_of(problem)
@@ -244,9 +247,8 @@ def blocks(problem: Problem) -> int:
 
 
 def _subset_seed(problem: Problem, trial: int) -> int:
-    """The root of the subsets' stream: of n, n' and the trial, not of the data."""
-    size = problem.learner.derived(problem.n).get("subset_size")
-    return int(stream(problem.seed, "subsets", problem.n, size, trial).integers(2**63))
+    """The root of a trial's stream of subsets."""
+    return int(_streams(problem, "subsets")(trial).integers(2**63))
 
 
 def _growth(hypotheses: HypothesisClass, sample: Occupancy) -> float:
@@ -276,7 +278,7 @@ def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
         neighbours=problem.neighbours,
         samples=problem.samples,
         seed=_subset_seed(problem, trial) if method == "mc" else None,
-        rng=lambda: stream(problem.seed, "neighbours", *_identity(problem), trial),
+        rng=lambda: _streams(problem, "neighbours")(trial),
     )
     return {
         "stability": found.stability,

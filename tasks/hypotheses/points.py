@@ -33,17 +33,19 @@ def real_points(points: ArrayLike, dimension: int = 1) -> Points:
             f"give {dimension} numbers per point, shape (m, {dimension}), or change dimension"
         )
     if array.dtype.kind in "iub":
-        return array.astype(np.int64)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+        return array.astype(np.int64, copy=False)
+    if not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))
         where = f"at position {bad[0][0]}" + (f", feature {bad[0][1]}," if dimension > 1 else "")
         raise ValueError(f"point {array[tuple(bad[0])]} {where} is not finite; drop or mend it")
-    return array.astype(np.float64) + 0.0
+    return np.asarray(array, dtype=np.float64) + 0.0  # one zero
 
 
 def finite_points(points: ArrayLike, size: int, dimension: int = 1) -> NDArray[np.int64]:
     """Points of X = {0, …, size − 1}^dimension as integers; ValueError names the first point outside X."""
     array = real_points(points, dimension)
+    if array.dtype == np.int64 and array.size and array.view(np.uint64).max() < size:  # below 0 is very large
+        return np.asarray(array)
     wrong = (array < 0) | (array >= size) | (array != np.floor(array))
     outside = np.flatnonzero(wrong if dimension == 1 else wrong.any(axis=1))
     if len(outside):
@@ -76,6 +78,8 @@ def check_grid(kind: str, side: int | None, dimension: int) -> None:
 def distinct[D: np.generic](points: NDArray[D]) -> tuple[NDArray[D], NDArray[np.int64]]:
     """The distinct points in sorted order (rows lexicographically), and where each of ``points`` stands among
     them: shapes (k,) or (k, features), and (m,)."""
+    if points.ndim == 1 and np.greater(points[1:], points[:-1]).all():
+        return points, np.arange(len(points))
     axis = 0 if points.ndim == 2 else None
     unique, inverse = np.unique(points, return_inverse=True, axis=axis)
     return unique, inverse.reshape(-1).astype(np.int64)

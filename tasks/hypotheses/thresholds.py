@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any, ClassVar
 
+import numba
 import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
@@ -49,7 +50,9 @@ class Thresholds(HypothesisClass):
 
     def representatives(self, points: Points) -> Representatives:
         values, _ = distinct(self._checked(points))
-        return np.concatenate([[np.inf], values[::-1].astype(np.float64)])
+        cuts = np.empty(len(values) + 1)
+        cuts[0], cuts[1:] = np.inf, values[::-1]
+        return cuts
 
     def predict(self, representatives: Representatives, points: Points) -> Labels:
         cuts = np.asarray(representatives, dtype=np.float64)
@@ -79,12 +82,13 @@ class Thresholds(HypothesisClass):
         self, representatives: Representatives, points: Points, mass: NDArray[np.float64] | NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """As the base class, in O((m + M) log m): the ones before the cut and the zeros from it on are lost."""
-        x = self._checked(points)
-        order = np.argsort(x, kind="stable")
-        ones_before = np.concatenate([[0.0], np.cumsum(mass[order, 1], dtype=np.float64)])
-        zeros_from = np.concatenate([np.cumsum(mass[order[::-1], 0], dtype=np.float64)[::-1], [0.0]])
-        place = np.searchsorted(x[order], np.asarray(representatives, dtype=np.float64), side="left")
-        return np.asarray(ones_before[place] + zeros_from[place])
+        x = np.asarray(self._checked(points), dtype=np.float64)
+        cuts = np.asarray(representatives, dtype=np.float64)
+        mass = np.asarray(mass, dtype=np.float64)
+        if not (x[1:] >= x[:-1]).all():
+            order = np.argsort(x, kind="stable")
+            x, mass = x[order], mass[order]
+        return np.asarray(_lost(x, mass, cuts))
 
     def disagreement(self, representatives: Representatives, concept: Representatives) -> NDArray[np.float64]:
         """As the base class: the length of the part of [0, 1] between the two cuts."""
@@ -95,3 +99,19 @@ class Thresholds(HypothesisClass):
 
     def _checked(self, points: Points) -> Points:
         return real_points(points) if self.points is None else finite_points(points, self.points)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _lost(x: NDArray[np.float64], mass: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ones before each cut and the zeros from it on: sorted ``x`` (m,), ``mass`` (m, 2), ``cuts`` (M,) → (M,)."""
+    m = len(x)
+    ones_before, zeros_from = np.zeros(m + 1), np.zeros(m + 1)
+    for j in range(m):
+        ones_before[j + 1] = ones_before[j] + mass[j, 1]
+    for j in range(m - 1, -1, -1):
+        zeros_from[j] = zeros_from[j + 1] + mass[j, 0]
+    found = np.empty(len(cuts))
+    for i in range(len(cuts)):
+        place = np.searchsorted(x, cuts[i])
+        found[i] = ones_before[place] + zeros_from[place]
+    return found

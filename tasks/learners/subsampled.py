@@ -11,6 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,14 +77,11 @@ class Subsampled(Learner):
         return self._gamma / 2 if self._outline else self._gamma
 
     def _size(self, n: int) -> int:
-        return self.subset_size if self.subset_size is not None else math.floor(self._share * n)
+        return self.subset_size if self.subset_size is not None else _size_of(self, n)
 
     @property
     def _beta(self) -> float:
-        if self.beta is not None:
-            return self.beta
-        assert self._gamma is not None
-        return float(self._gamma / 8 if self._outline else self._gamma / 2)
+        return self.beta if self.beta is not None else _beta_of(self)
 
     def derived(self, n: int) -> Mapping[str, Any]:
         """``subset_size`` is n', ``beta`` is β (per record), ``gamma`` the γ they come from (None where unused)."""
@@ -211,3 +209,16 @@ class Subsampled(Learner):
         """ln(1 + (1 − 2α)γ_g/α) with a flip α: both predictions are at least α and differ by (1 − 2α)γ_g at most.
         Infinite without one: the replaced record may bring the only point at which a hypothesis stands."""
         return flip_privacy_loss(mixture_stability(n, self._size(n), self._beta), self.flip)
+
+
+@lru_cache(maxsize=4096)
+def _size_of(learner: Subsampled, n: int) -> int:
+    """⌊share·n⌋, kept since a fraction takes longer than many a mixture."""
+    return math.floor(learner._share * n)
+
+
+@lru_cache(maxsize=4096)
+def _beta_of(learner: Subsampled) -> float:
+    gamma = learner._gamma
+    assert gamma is not None
+    return float(gamma / 8 if learner._outline else gamma / 2)

@@ -25,7 +25,7 @@ from predcube.tasks.mixture.choice import (
     subset_mixture,
 )
 from predcube.tasks.mixture.full import full_mixture, point_mass
-from predcube.tasks.mixture.samples import occupancy
+from predcube.tasks.mixture.samples import occupancy, tally
 
 __all__ = [
     "EXACT_BUDGET",
@@ -52,4 +52,5 @@ __all__ = [
     "point_mass",
     "subset_mixture",
     "subtree",
+    "tally",
 ]

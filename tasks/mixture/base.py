@@ -168,6 +168,8 @@ class Marginals:
 def weighted(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Σ_h weights[…, h]·values[h, …]. Not a product by BLAS, whose last digit may follow its number of threads."""
     values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 1 and weights.ndim == 1:
+        return np.asarray((weights * values).sum())
     return np.asarray(np.einsum("...m,mq->...q", weights, values.reshape(len(values), -1))).reshape(
         weights.shape[:-1] + values.shape[1:]
     )

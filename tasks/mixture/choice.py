@@ -6,7 +6,7 @@ in a run.
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, get_args
 
 from predcube.tasks.hypotheses.base import HypothesisClass
@@ -81,6 +81,10 @@ def operations(
         return 4.0 * visited if method == "enumerate" else 8.0 * visited * subset_size
     # A general class is asked once for each distinct set of points in a block.
     return visited * (32.0 * subset_size + CALL * _distinct_share(visited, k, subset_size))
+
+
+_operations = lru_cache(maxsize=1024)(operations)
+"""Kept, since trials of a cell have the same counts and a count may take longer than the mixture."""
 
 
 def _distinct_share(visited: float, k: int, subset_size: int) -> float:
@@ -160,7 +164,7 @@ def subset_mixture(
         )
     if method == "enumerate":
         return Enumeration(hypotheses=hypotheses, sample=sample, subset_size=subset_size, beta=beta)
-    cost = operations(hypotheses, method, k=k, n=n, subset_size=subset_size, beta=beta, relative=relative)
+    cost = _operations(hypotheses, method, k=k, n=n, subset_size=subset_size, beta=beta, relative=relative)
     compute: Callable[[], Mixture]
     if method == "analytic":
         compute = partial(analytic.subset_marginals, hypotheses, sample, subset_size=subset_size, beta=beta)

@@ -3,6 +3,9 @@
 Always true: losses are whole numbers of examples, exact below 2^53.
 """
 
+from typing import Any
+
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -20,25 +23,50 @@ def occupancy(x: ArrayLike, y: ArrayLike, domain: Points | None = None) -> Occup
     points, labels = np.asarray(x), np.asarray(y)
     if labels.ndim != 1 or len(points) != len(labels):
         raise ValueError(f"x has shape {points.shape} and y has shape {labels.shape}; give one label for each point")
-    if not np.isin(labels, (0, 1)).all():
-        raise ValueError(f"label {labels[~np.isin(labels, (0, 1))][0]} is not 0 or 1; recode the labels")
-    axis = 0 if points.ndim == 2 else None
-    distinct, place = np.unique(points, return_inverse=True, axis=axis)
-    place = place.reshape(-1)
-    if domain is not None:
-        joined, where = np.unique(np.concatenate([domain, distinct]), return_inverse=True, axis=axis)
-        if len(joined) != len(domain):
-            outside = next(p for p in distinct.tolist() if p not in domain.tolist())
-            raise ValueError(f"point {outside} is outside X; give points of X only")
-        distinct, place = domain, where.reshape(-1)[len(domain) :][place]
-    counts = np.zeros((len(distinct), 2), dtype=np.int64)
-    np.add.at(counts, (place, labels.astype(np.int64)), 1)
-    return Occupancy(points=distinct, counts=counts)
+    binary = (labels == 0) | (labels == 1)
+    if not binary.all():
+        raise ValueError(f"label {labels[~binary][0]} is not 0 or 1; recode the labels")
+    if domain is None:
+        return tally(points, labels)
+    joined, where = np.unique(
+        np.concatenate([domain, points]), return_inverse=True, axis=0 if points.ndim == 2 else None
+    )
+    if len(joined) != len(domain):
+        outside = next(p for p in points.tolist() if p not in domain.tolist())
+        raise ValueError(f"point {outside} is outside X; give points of X only")
+    return Occupancy(points=domain, counts=_counted(where.reshape(-1)[len(domain) :], labels, len(domain)))
+
+
+def tally(points: Points, labels: NDArray[Any]) -> Occupancy:
+    """``occupancy`` over the distinct points of a sample that is known to be one."""
+    if points.ndim == 1:
+        order = points.argsort()
+        distinct, counts = _runs(points[order], labels[order])
+        return Occupancy(points=distinct, counts=counts)
+    distinct, place = np.unique(points, return_inverse=True, axis=0)
+    return Occupancy(points=distinct, counts=_counted(place.reshape(-1), labels, len(distinct)))
+
+
+def _counted(place: NDArray[np.intp], labels: NDArray[Any], k: int) -> NDArray[np.int64]:
+    return np.bincount(2 * place + labels.astype(np.int64), minlength=2 * k).reshape(k, 2).astype(np.int64)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _runs(points: Points, labels: NDArray[Any]) -> tuple[Points, NDArray[np.int64]]:
+    """The distinct values of sorted ``points`` and how often each label stands at each."""
+    distinct, counts = np.empty_like(points), np.zeros((len(points), 2), dtype=np.int64)
+    k = 0
+    for i in range(len(points)):
+        if i == 0 or points[i] != points[i - 1]:
+            distinct[k] = points[i]
+            k += 1
+        counts[k - 1, int(labels[i])] += 1
+    return distinct[:k].copy(), counts[:k].copy()
 
 
 def occupied(sample: Occupancy) -> Occupancy:
     """The same sample without the points that do not occur."""
-    held = sample.counts.sum(axis=1) > 0
+    held = (sample.counts[:, 0] | sample.counts[:, 1]) > 0
     return sample if held.all() else Occupancy(points=sample.points[held], counts=sample.counts[held])
 
 
