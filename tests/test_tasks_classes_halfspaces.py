@@ -178,7 +178,7 @@ def test_a_chart_lists_the_hypotheses_of_the_rule(sample: Array) -> None:
     points = np.unique(sample, axis=0)
     rng = np.random.default_rng(7)
     counts = rng.integers(0, 4, (len(points), 2))
-    chart = PLANE.chart(points)
+    chart = PLANE.chart(points, len(points))
     assert chart is not None
     losses = chart.losses(counts)
     queries = np.concatenate([points, rng.random((40, 2)) * 6 - 1, (points[:1] + points) / 2])
@@ -196,15 +196,18 @@ def test_a_chart_lists_the_hypotheses_of_the_rule(sample: Array) -> None:
         sets.append(np.pad(subset, (0, len(points) - len(subset)), constant_values=-1))
         expected[numbers] += 2.0 / scale[numbers].sum()
     sizes = np.zeros(len(sets), dtype=np.int64)
-    chart.add(np.array(sets), np.full(len(sets), 2.0), scale, sums, sizes)
+    totals = np.empty(len(sets))
+    chart.add(np.array(sets), np.full(len(sets), 2.0), scale, sums, sizes, totals)
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert sizes.tolist() == [len(PLANE.labelings(points[s[s >= 0]])) for s in sets]
 
 
 def test_a_chart_of_too_much_is_refused() -> None:
-    assert PLANE.chart(np.random.default_rng(0).random((1025, 2))) is None
-    assert SPACE.chart(np.zeros((1, 3))) is None
-    chart = PLANE.chart(np.column_stack([np.arange(70.0), np.arange(70.0) ** 2]))
+    assert PLANE.chart(np.random.default_rng(0).random((1025, 2)), 8) is None
+    assert SPACE.chart(np.zeros((1, 3)), 1) is None
+    points = np.column_stack([np.arange(70.0), np.arange(70.0) ** 2])
+    assert PLANE.chart(points, 65) is None
+    chart = PLANE.chart(points, 64)
     assert chart is not None
     with pytest.raises(ValueError, match="subsets of 65 points, at most 64"):
         chart.listed(np.arange(65))

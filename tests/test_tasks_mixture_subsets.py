@@ -73,7 +73,7 @@ def equal(a: Any, b: Any) -> bool:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enumeration, "ADDITIVE_BLOCK", 37)
-    monkeypatch.setattr(enumeration, "GENERAL_BLOCK", 41)
+    monkeypatch.setattr(enumeration, "LARGEST_BLOCK", 41)
     monkeypatch.setattr(montecarlo, "BLOCK", 600)
     monkeypatch.setattr("predcube.tasks.mixture.full.LEAF_OPERATIONS", 300)
 
@@ -101,7 +101,7 @@ def test_the_block_length_changes_no_weight_beyond_rounding(number: int, monkeyp
     whole = evaluate(workloads()[number])
     for length in (1, 2, 5, 64):
         monkeypatch.setattr(enumeration, "ADDITIVE_BLOCK", length)
-        monkeypatch.setattr(enumeration, "GENERAL_BLOCK", length)
+        monkeypatch.setattr(enumeration, "LARGEST_BLOCK", length)
         cut = evaluate(workloads()[number])
         assert isinstance(cut, MixtureWeights)
         assert isinstance(whole, MixtureWeights)
@@ -119,7 +119,7 @@ def test_a_batch_draws_what_its_number_says(block: int, monkeypatch: pytest.Monk
     rows, groups = (np.concatenate([d[i] for d in drawn]) for i in (0, 1))
     assert np.bincount(groups).tolist() == [workload.each] * montecarlo.BATCHES
     assert len({rows[groups == g].tobytes() for g in range(montecarlo.BATCHES)}) == montecarlo.BATCHES
-    again = subsets.sampled(stream(3, "subsets", 11, 4, 5, 0), workload.each, 11, 4)
+    again = subsets.sampled(stream(3, "subsets", 11, 4, 0, 5, 0), workload.each, 11, 4)
     assert np.array_equal(rows[groups == 5], again)
 
 

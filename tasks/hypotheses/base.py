@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.tasks.hypotheses.charts import LARGEST_CHART, AdditiveChart, Chart
+
 type Points = NDArray[np.float64] | NDArray[np.int64]  # (m,) or (m, features)
 type Representatives = NDArray[Any]  # (M,) or (M, parameters)
 type Labels = NDArray[np.uint8]  # (M, m): one row a hypothesis, one column a point
@@ -26,6 +28,8 @@ LOSS_BLOCK = 2**20
 """Labels predicted at once when losses are summed: 8 MB as floats."""
 LISTED = 2**30
 """Bytes of labels that are listed at most."""
+ASKING = 100_000.0
+"""Elementary operations, about, of asking a class for the representatives of one small set of points."""
 
 
 class HypothesisClass(ABC):
@@ -101,6 +105,23 @@ class HypothesisClass(ABC):
         reason = self.unlistable(m)
         if reason is not None:
             raise ValueError(reason)
+
+    def charted(self, k: int, t: int) -> bool:
+        """Whether ``chart`` has a chart of k points for subsets of up to t of them. By these counts alone."""
+        return self.additive and k < LARGEST_CHART
+
+    def chart(self, points: Points, t: int) -> Chart | None:
+        """A chart of sorted distinct points (k, …) for subsets T of up to t of them, or None: then the class is asked
+        for its representatives of each T. A class that has a fast way to list H_T gives it here."""
+        return AdditiveChart(hypotheses=self, points=points) if self.charted(len(points), t) else None
+
+    def listing(self, k: int, t: int) -> float:
+        """Elementary operations (about a nanosecond each), roughly, of listing H_T for one T of t points among k: on
+        the chart where there is one."""
+        if self.additive:
+            return 4.0 * t
+        count = self.growth(t)
+        return ASKING + 25.0 * max(t, 8) * (t**self.vc_dimension + 1 if count is None else count)
 
     @property
     def features(self) -> int:

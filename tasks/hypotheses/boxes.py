@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
+from predcube.tasks.hypotheses.charts import LARGEST_CHART, IntervalChart, interval_chart
 from predcube.tasks.hypotheses.packing import Words, first_of_each, pack, unpack
 from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, named_numbers, real_points
 from predcube.tasks.parameters import check
@@ -129,6 +130,17 @@ class Boxes(HypothesisClass):
         other = np.maximum(c[1::2] - c[::2], 0.0)
         both = np.maximum(np.minimum(a[:, 1::2], c[1::2]) - np.maximum(a[:, ::2], c[::2]), 0.0)
         return np.asarray(np.maximum(own.prod(axis=1) + other.prod() - 2.0 * both.prod(axis=1), 0.0))
+
+    def charted(self, k: int, t: int) -> bool:
+        return self.dimension == 1 and k * (k + 1) // 2 < LARGEST_CHART
+
+    def chart(self, points: Points, t: int) -> IntervalChart | None:
+        return interval_chart(self._columns(points)[:, 0]) if self.charted(len(points), t) else None
+
+    def listing(self, k: int, t: int) -> float:
+        if self.charted(k, t):
+            return 10.0 + 2.0 * t * t
+        return HypothesisClass.listing(self, k, t)
 
     def _columns(self, points: Points) -> Points:
         if self.points is None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.row_charts import RowChart, row_chart
 from predcube.tasks.parameters import check
 
 
@@ -80,6 +81,15 @@ class ComplementPair(HypothesisClass):
         if self._size is not None:
             raise ValueError(f"a pair on {self._size} points has no uniform law on [0, 1]; leave points and labels out")
         return np.asarray(np.asarray(representatives) != np.asarray(concept)[0], dtype=np.float64)
+
+    def charted(self, k: int, t: int) -> bool:
+        return True
+
+    def chart(self, points: Points, t: int) -> RowChart | None:
+        return row_chart(np.array([0, 1]), self.predict(np.array([0, 1]), points))
+
+    def listing(self, k: int, t: int) -> float:
+        return 40.0 + k / 16
 
     @property
     def _size(self) -> int | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.packing import first_of_each, pack
 from predcube.tasks.hypotheses.points import distinct, finite_points, grid, named_numbers
+from predcube.tasks.hypotheses.row_charts import LARGEST, RowChart, row_chart
 from predcube.tasks.hypotheses.shattering import largest_shattered
 from predcube.tasks.parameters import check
 
@@ -96,6 +97,20 @@ class GfLines(HypothesisClass):
     def growth(self, m: int) -> int | None:
         """The q² lines on the whole plane; on fewer points at most 1 + m + C(m, 2), since two points fix a line."""
         return self.q**2 if m >= self.q**2 else min(self.q**2, 1 + m + m * (m - 1) // 2)
+
+    def charted(self, k: int, t: int) -> bool:
+        return self.q**2 * k <= LARGEST
+
+    def chart(self, points: Points, t: int) -> RowChart | None:
+        if not self.charted(len(points), t):
+            return None
+        lines = self.members()
+        return row_chart(lines, self._predict(lines, self._checked(points)))
+
+    def listing(self, k: int, t: int) -> float:
+        if self.charted(k, t):
+            return 20.0 + self.q**2 * (6.0 + 2.0 * k / 64)
+        return HypothesisClass.listing(self, k, t)
 
     def _checked(self, points: Points) -> NDArray[np.int64]:
         return finite_points(points, self.q, 2)

@@ -13,7 +13,7 @@ from predcube.tasks.hypotheses import separations, simplices
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.orientation import RANGE, exact_coordinates
 from predcube.tasks.hypotheses.packing import unpack
-from predcube.tasks.hypotheses.planar import PlanarChart, chart
+from predcube.tasks.hypotheses.planar import LARGEST_SAMPLE, LARGEST_SET, PlanarChart, chart
 from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, named_numbers, real_points
 from predcube.tasks.parameters import check
 
@@ -110,9 +110,16 @@ class Halfspaces(HypothesisClass):
         np.add.at(joined, place, mass)
         return tables.best(joined)
 
-    def chart(self, points: Points) -> PlanarChart | None:
-        """Tables that list H_T of many subsets T of sorted distinct points quickly, in the plane; else None."""
-        return chart(self._checked(points)) if self.dimension == 2 else None
+    def charted(self, k: int, t: int) -> bool:
+        return self.dimension == 2 and k <= LARGEST_SAMPLE and t <= LARGEST_SET
+
+    def chart(self, points: Points, t: int) -> PlanarChart | None:
+        return chart(self._checked(points)) if self.charted(len(points), t) else None
+
+    def listing(self, k: int, t: int) -> float:
+        if self.charted(k, t):
+            return 60.0 + 22.0 * t * t
+        return HypothesisClass.listing(self, k, t)
 
     def disagreement(self, representatives: Representatives, concept: Representatives) -> NDArray[np.float64]:
         """As the base class: the area or volume of the part of the unit cube that lies in one of the two."""

@@ -8,6 +8,7 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
+from predcube.tasks.hypotheses.charts import LARGEST_CHART, IntervalChart, interval_chart
 from predcube.tasks.hypotheses.interval_unions import (
     best_runs,
     bounds_of_runs,
@@ -85,6 +86,17 @@ class Intervals(HypothesisClass):
         if self.points is not None:
             raise ValueError(f"intervals on {self.points} points have no uniform law on [0, 1]; leave points out")
         return disagreement_of_runs(np.asarray(representatives, dtype=np.float64), np.asarray(concept)[0])
+
+    def charted(self, k: int, t: int) -> bool:
+        return k * (k + 1) // 2 < LARGEST_CHART
+
+    def chart(self, points: Points, t: int) -> IntervalChart | None:
+        return interval_chart(self._checked(points)) if self.charted(len(points), t) else None
+
+    def listing(self, k: int, t: int) -> float:
+        if self.charted(k, t):
+            return 10.0 + 2.0 * t * t
+        return HypothesisClass.listing(self, k, t)
 
     def _checked(self, points: Points) -> Points:
         return real_points(points) if self.points is None else finite_points(points, self.points)

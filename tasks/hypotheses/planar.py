@@ -52,8 +52,8 @@ class PlanarChart:
         return 2 + 2 * len(self.points) ** 2 + 4 * len(self.pairs)
 
     def losses(self, counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """What each hypothesis gets wrong of ``counts`` (k, 2): (size,); 0 at numbers that name none."""
-        found = np.zeros(self.size)
+        """What each hypothesis gets wrong of ``counts`` (k, 2): (size,); +∞ at numbers that name none."""
+        found = np.full(self.size, np.inf)
         found[0] = counts[:, 1].sum()
         kept = np.where(self.points[self.pairs[:, 0], 1] != self.points[self.pairs[:, 1], 1], 1, 0)
         length = max(1, separations.BLOCK // len(self.points))
@@ -68,9 +68,7 @@ class PlanarChart:
         """The row of least loss for T = ``points``, the first in canonical order: (1, 8)."""
         losses = self.losses(mass)
         k = len(self.points)
-        own = np.ones(self.size, dtype=bool)  # numbers that name a hypothesis
-        own[2 : 2 + 2 * k * k] = np.repeat(~np.eye(k, dtype=bool).ravel(), 2)
-        least = np.flatnonzero(own & (losses == losses[own].min()))
+        least = np.flatnonzero(losses == losses.min())
         rows = self.representatives(least)
         words = pack(separations.predict(rows, self.points))
         same = least[(words == words[first_of_each(words)[0]]).all(axis=1)]
@@ -125,17 +123,13 @@ class PlanarChart:
         times: NDArray[np.float64],
         scale: NDArray[np.float64],
         sums: NDArray[np.float64],
-        sizes: NDArray[np.int64] | None = None,
+        sizes: NDArray[np.int64],
+        totals: NDArray[np.float64],
     ) -> None:
-        """Adds times_T/Z_T, Z_T = Σ_{h ∈ H_T} scale_h, to ``sums`` (size,) at every h ∈ H_T.
-
-        ``sets`` (L, t) are rows of increasing point indices, padded with −1 at the end; ``times`` (L,) how often each
-        counts; ``sizes`` (L,), where given, receives |H_T|.
-        """
+        """As ``Chart``; ValueError where a T may have more than ``LARGEST_SET`` points."""
         check_set(sets.shape[1])
         both = np.column_stack([scale, np.zeros(len(scale))])  # side by side: one line of cache for both
-        counted = np.empty(len(sets), dtype=np.int64) if sizes is None else sizes
-        _add(sets, times, self.rank, self.line, both, *_scratch(len(self.points), sets.shape[1]), counted)
+        _add(sets, times, self.rank, self.line, both, *_scratch(len(self.points), sets.shape[1]), sizes, totals)
         sums += both[:, 1]
 
 
@@ -333,6 +327,7 @@ def _add(
     bitmap: NDArray[np.uint64],
     bit: NDArray[np.int64],
     sizes: NDArray[np.int64],
+    totals: NDArray[np.float64],
 ) -> None:
     """``both`` (size, 2): scale, and sums."""
     width = sets.shape[1]
@@ -347,12 +342,14 @@ def _add(
             sizes[i] = count
             for j in range(count):
                 z += both[found[j], 0]
+            totals[i] = z
             for j in range(count):
                 both[found[j], 1] += times[i] / z
             continue
         sizes[i] = 2 * count
         for j in range(count):
             z += both[found[j], 0] + both[found[j] + 1, 0]
+        totals[i] = z
         share = times[i] / z
         for j in range(count):
             both[found[j], 1] += share

@@ -10,9 +10,11 @@ from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
+from predcube.tasks.hypotheses.charts import LARGEST_CHART
 from predcube.tasks.hypotheses.packing import first_of_each, pack
 from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, named_numbers, real_points
 from predcube.tasks.hypotheses.shattering import largest_shattered
+from predcube.tasks.hypotheses.stump_charts import LARGEST_SET, StumpChart, stump_chart
 from predcube.tasks.parameters import check
 
 
@@ -117,6 +119,17 @@ class Stumps(HypothesisClass):
         apart = ones * (1.0 - other) + other * (1.0 - ones)
         constant = np.isinf(rows[:, 1]) | np.isinf(cut)  # constants belong to no feature
         return np.where((rows[:, 0] == feature) & ~constant, same, apart)
+
+    def charted(self, k: int, t: int) -> bool:
+        return t <= LARGEST_SET and 2 * self.dimension * k < LARGEST_CHART
+
+    def chart(self, points: Points, t: int) -> StumpChart | None:
+        return stump_chart(self._columns(points)) if self.charted(len(points), t) else None
+
+    def listing(self, k: int, t: int) -> float:
+        if self.charted(k, t):
+            return 20.0 + self.dimension * t * (12.0 + t / 2)
+        return HypothesisClass.listing(self, k, t)
 
     def _columns(self, points: Points) -> Points:
         if self.points is None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from predcube.tasks.hypotheses import shattering
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.points import distinct, finite_points
+from predcube.tasks.hypotheses.row_charts import LARGEST, RowChart, row_chart
 
 type Matrix = tuple[tuple[Literal[0, 1], ...], ...]
 
@@ -76,6 +77,19 @@ class Table(HypothesisClass):
         if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < len(self._rows):
             raise ValueError(f"{value!r} names no row of the table; give an index from 0 to {len(self._rows) - 1}")
         return np.array([int(value)])
+
+    def charted(self, k: int, t: int) -> bool:
+        return self._rows.shape[0] * k <= LARGEST
+
+    def chart(self, points: Points, t: int) -> RowChart | None:
+        if not self.charted(len(points), t):
+            return None
+        return row_chart(np.arange(len(self._rows)), self._rows[:, finite_points(points, self._rows.shape[1])])
+
+    def listing(self, k: int, t: int) -> float:
+        if self.charted(k, t):
+            return 20.0 + len(self._rows) * (6.0 + 2.0 * k / 64)
+        return HypothesisClass.listing(self, k, t)
 
     def _distinct(self, points: Points) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return distinct(finite_points(points, self._rows.shape[1]))

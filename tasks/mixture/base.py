@@ -87,7 +87,9 @@ class MixtureWeights:
 
     ``batches`` is None for an exact method; for ``mc`` it is the (B, M) array of the weights in each of B
     independent equal batches of sampled subsets, whose mean is the weights and from whose spread the standard
-    error of any linear functional of the weights follows.
+    error of any linear functional of the weights follows. ``effective_subsets`` is then (Σ_I 1/Z_I)²/Σ_I 1/Z_I²: in
+    w_h = λ_h E_I[1{h ∈ H_T}/Z_I] the subsets drawn bear unequal shares, and it is Kish's number of equal ones that
+    would give the weight of a hypothesis of every H_T as sharply. 0 for an exact method.
     """
 
     representatives: Representatives  # (M,) or (M, parameters)
@@ -95,6 +97,7 @@ class MixtureWeights:
     method: str
     batches: NDArray[np.float64] | None = None  # (B, M)
     subsets: int = 0
+    effective_subsets: float = 0.0
     relative: bool = True
 
     @property

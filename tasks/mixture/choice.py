@@ -24,8 +24,6 @@ METHODS: tuple[Method, ...] = get_args(Method.__value__)
 EXACT_BUDGET = float(2**33)
 """Elementary operations (about a nanosecond each) that an exact method may take for one data set before ``auto``
 samples instead."""
-CALL = 30_000.0
-"""Operations of asking a class for the representatives of one set of points."""
 
 
 def inapplicable(
@@ -50,7 +48,9 @@ def inapplicable(
 def kernel(hypotheses: HypothesisClass, method: str) -> str:
     """The name of the code that a method runs for this class: operations of one kernel take one time each, so that
     seconds per operation can be measured kernel by kernel."""
-    return f"{method}_additive" if method in ("enumerate", "mc") and hypotheses.additive else method
+    if method not in ("enumerate", "mc", "support"):
+        return method
+    return f"{method}_{'additive' if hypotheses.additive else hypotheses.kind}"
 
 
 def operations(
@@ -74,23 +74,27 @@ def operations(
         return _laplace(k, n, subset_size, beta, relative)
     if method == "support":
         polynomials = 2.0 ** (k - k // 2) * subset_size * min(subset_size, math.ceil(n / k))
-        asking = 0.0 if hypotheses.additive else CALL * 2.0**k
+        asking = 0.0
+        if not hypotheses.additive:
+            asking = sum(math.comb(k, t) * hypotheses.listing(k, t) for t in range(1, k + 1))
         return 2e5 + polynomials + 2.0**k * (2.0 * subset_size + 10.0 * k) + asking
     visited = float(math.comb(n, subset_size)) if method == "enumerate" else float(samples or SAMPLES)
-    if hypotheses.additive:
-        return 4.0 * visited if method == "enumerate" else 8.0 * visited * subset_size
-    # A general class is asked once for each distinct set of points in a block.
-    return visited * (32.0 * subset_size + CALL * _distinct_share(visited, k, subset_size))
+    if hypotheses.additive and method == "enumerate":
+        return 4.0 * visited
+    listing = hypotheses.listing(k, min(k, subset_size))
+    return visited * (8.0 * subset_size + listing * _distinct_share(hypotheses, visited, k, subset_size))
 
 
 _operations = lru_cache(maxsize=1024)(operations)
 """Kept, since trials of a cell have the same counts and a count may take longer than the mixture."""
 
 
-def _distinct_share(visited: float, k: int, subset_size: int) -> float:
+def _distinct_share(hypotheses: HypothesisClass, visited: float, k: int, subset_size: int) -> float:
+    """Of the sets of points that are visited together, how many are listed: one of each, where repetitions are met."""
+    if k > 64 and hypotheses.charted(k, min(k, subset_size)):
+        return 1.0
     sets = sum(math.comb(k, j) for j in range(1, min(k, subset_size) + 1)) if k < 64 else math.inf
-    block = min(visited, 2.0**14)
-    return min(1.0, sets / block)
+    return min(1.0, sets / min(visited, 2.0**14))
 
 
 def _laplace(k: int, n: int, subset_size: int, beta: float, relative: bool) -> float:

@@ -5,6 +5,7 @@ share the blocks out gives the same bits.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numba
 import numpy as np
@@ -15,12 +16,12 @@ from predcube.tasks.mixture import subsets, visits
 from predcube.tasks.mixture.base import LEAF_OPERATIONS, MixtureWeights, Occupancy
 
 ADDITIVE_BLOCK = LEAF_OPERATIONS // 4
-GENERAL_BLOCK = 2**14
-"""Subsets a block. An additive class pays about four operations a subset; another class several hundred for each
-distinct set of points, and the block's rows lie in memory."""
+LARGEST_BLOCK, SMALLEST_BLOCK = 2**17, 2**8
+"""Subsets a block. An additive class pays about four operations a subset, and its subsets are not written down; those
+of another class are, as rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: tables are made once, where they are first needed
 class Enumeration:
     """The workload of all C(n, n') subsets. ``sample`` has occupied points only."""
 
@@ -33,9 +34,26 @@ class Enumeration:
     def total(self) -> int:
         return subsets.count(self.sample.n, self.subset_size)
 
+    @cached_property
+    def visitor(self) -> visits.Visitor:
+        return visits.Visitor(
+            hypotheses=self.hypotheses, sample=self.sample, size=self.subset_size, beta=self.beta
+        )
+
+    @property
+    def _each(self) -> float:
+        """Operations of a subset."""
+        if self.hypotheses.additive:
+            return 4.0
+        k = len(self.sample.points)
+        return 4.0 * self.subset_size + self.hypotheses.listing(k, min(k, self.subset_size))
+
     @property
     def block(self) -> int:
-        return ADDITIVE_BLOCK if self._by_prefixes else GENERAL_BLOCK
+        if self._by_prefixes:
+            return ADDITIVE_BLOCK
+        fit = max(1, int(LEAF_OPERATIONS / self._each))
+        return int(min(max(2 ** (fit.bit_length() - 1), SMALLEST_BLOCK), LARGEST_BLOCK))
 
     @property
     def blocks(self) -> int:
@@ -43,17 +61,16 @@ class Enumeration:
 
     @property
     def cost(self) -> float:
-        each = 4.0 if self._by_prefixes else 32.0 * self.subset_size
-        return each * min(self.block, self.total)
+        return self._each * min(self.block, self.total)
 
-    @property
+    @cached_property
     def _log_scale(self) -> NDArray[np.float64]:
         """log λ_v of the points in order, with λ_0 = 1 (additive classes)."""
         points = self.sample.points
         losses = self.hypotheses.loss(self.hypotheses.representatives(points), points, self.sample.counts)
         return np.asarray(self.beta * (losses[0] - losses[:0:-1]))
 
-    @property
+    @cached_property
     def _by_prefixes(self) -> bool:
         return self.hypotheses.additive and bool(np.abs(self._log_scale).max() <= visits.RANGE)
 
@@ -61,22 +78,28 @@ class Enumeration:
         start = block * self.block
         length = min(self.block, self.total - start)
         n, size = self.sample.n, self.subset_size
-        place = np.repeat(np.arange(len(self.sample.points)), self.sample.counts.sum(axis=1))
         if not self._by_prefixes:
-            rows = place[subsets.ranked(start, length, n, size)]
-            return visits.general(self.hypotheses, self.sample, self.beta, rows, np.zeros(length, dtype=np.int64))
+            return self.visitor.visit(subsets.ranked(start, length, n, size), np.zeros(length, dtype=np.int64))
         log_scale = self._log_scale
         sums = np.zeros(len(log_scale) + 1)
-        _prefixes(subsets.unrank(start, n, size), length, place, np.exp(log_scale), sums)
+        _prefixes(subsets.unrank(start, n, size), length, self.visitor.place, np.exp(log_scale), sums)
         with np.errstate(divide="ignore"):
             logs = np.log(sums) + np.append(0.0, log_scale)
-        return visits.Sums(representatives=np.arange(len(sums)), logs=logs[None], groups=np.zeros(1, dtype=np.int64))
+        return visits.Sums(
+            names=np.arange(len(sums)),
+            logs=logs[None],
+            groups=np.zeros(1, dtype=np.int64),
+            spread=np.array([0.0, -np.inf, -np.inf]),
+        )
 
     def finish(self, total: visits.Sums) -> MixtureWeights:
-        representatives, logs = total.representatives, total.logs[0]
         if self._by_prefixes:
             # Sums are numbered null, then points upwards; representatives come null, then points downwards.
-            representatives, logs = self.hypotheses.representatives(self.sample.points), np.append(logs[0], logs[:0:-1])
+            representatives = self.hypotheses.representatives(self.sample.points)
+            logs = np.append(total.logs[0, 0], total.logs[0, :0:-1])
+        else:
+            found = total.logs[0] > -np.inf
+            representatives, logs = self.visitor.rows(total.names[found]), total.logs[0, found]
         return MixtureWeights(
             representatives=representatives,
             log_weights=logs - np.log(self.total),

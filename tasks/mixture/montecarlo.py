@@ -1,30 +1,38 @@
 """Sampled subsets: in go a seed and a number of subsets, out come weights with the means of independent batches.
 
-Always true: the subsets of a batch follow from (seed, n, n', batch) alone, never from the data or from which worker
-draws them; the batches are equal in size, so that their spread gives a standard error for any linear functional.
+Always true: the subsets of a batch follow from (seed, n, n', round, batch) alone, never from the data or from which
+worker draws them; the batches are equal in size, so that their spread gives a standard error for any linear functional.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.hypotheses.base import HypothesisClass, Representatives
 from predcube.tasks.mixture import subsets, visits
-from predcube.tasks.mixture.base import MixtureWeights, Occupancy
+from predcube.tasks.mixture.base import MixtureWeights, Occupancy, height, subtree
 from predcube.tasks.seeds import stream
 
-BATCHES = 64
-"""With 63 degrees of freedom four standard errors are exceeded in one case of 6,000."""
+BATCHES, FEWEST_BATCHES = 64, 16
+"""With 63 degrees of freedom four standard errors are exceeded in one case of 6,000, with 15 in one of 900."""
 SAMPLES = 2**14
 """Subsets unless asked: a standard error of p is then at most .004."""
+MOST_SAMPLES = 2**22
+"""Subsets at most, unless asked, where a standard error is to be reached."""
 BLOCK = 2**20
 """Elements of subsets drawn in one block: 8 MB of point indices. Blocks hold whole batches, or pieces of one."""
+KEPT = 2**25
+"""Floats of the batches' sums that are kept (256 MB), as far as ``FEWEST_BATCHES`` allows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: tables are made once, where they are first needed
 class MonteCarlo:
-    """The workload of ``samples`` random subsets, rounded up to equal batches. ``sample`` has occupied points only."""
+    """The workload of ``samples`` random subsets, rounded up to equal batches. ``sample`` has occupied points only.
+    ``round``: which of several independent drawings this is."""
 
     hypotheses: HypothesisClass
     sample: Occupancy
@@ -32,11 +40,22 @@ class MonteCarlo:
     beta: float
     samples: int = SAMPLES
     seed: int = 0
+    round: int = 0
+
+    @cached_property
+    def visitor(self) -> visits.Visitor:
+        return visits.Visitor(hypotheses=self.hypotheses, sample=self.sample, size=self.subset_size, beta=self.beta)
+
+    @cached_property
+    def batches(self) -> int:
+        """How many there are: fewer where a batch's sums are large."""
+        fit = KEPT // self.visitor.floats
+        return BATCHES if fit >= BATCHES else max(FEWEST_BATCHES, 1 << max(fit, 1).bit_length() - 1)
 
     @property
     def each(self) -> int:
         """Subsets in a batch."""
-        return -(-self.samples // BATCHES)
+        return -(-self.samples // self.batches)
 
     @property
     def _pieces(self) -> int:
@@ -47,25 +66,17 @@ class MonteCarlo:
     def _whole(self) -> int:
         """Batches a block holds (a power of two), when it holds whole ones."""
         fit = max(1, BLOCK // (self.each * self.subset_size))
-        return int(min(BATCHES, 2 ** (fit.bit_length() - 1)))
+        return int(min(self.batches, 2 ** (fit.bit_length() - 1)))
 
     @property
     def blocks(self) -> int:
-        return BATCHES * self._pieces if self._pieces > 1 else BATCHES // self._whole
+        return self.batches * self._pieces if self._pieces > 1 else self.batches // self._whole
 
     @property
     def cost(self) -> float:
-        return 8.0 * self.subset_size * self.each * self._whole / self._pieces
-
-    @property
-    def _log_scale(self) -> NDArray[np.float64]:
-        points = self.sample.points
-        losses = self.hypotheses.loss(self.hypotheses.representatives(points), points, self.sample.counts)
-        return np.asarray(self.beta * (losses[0] - losses[:0:-1]))
-
-    @property
-    def _additive(self) -> bool:
-        return self.hypotheses.additive and bool(np.abs(self._log_scale).max() <= visits.RANGE)
+        k = len(self.sample.points)
+        one = 8.0 * self.subset_size + self.hypotheses.listing(k, min(k, self.subset_size))
+        return one * self.each * self._whole / self._pieces
 
     def _drawn(self, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The subsets of a block as examples (L, n'), and their batches (L,)."""
@@ -77,28 +88,78 @@ class MonteCarlo:
         else:
             wanted = [(batch, 0, self.each) for batch in range(block * self._whole, (block + 1) * self._whole)]
         rows = [
-            subsets.sampled(stream(self.seed, "subsets", n, size, batch, piece), length, n, size)
+            subsets.sampled(stream(self.seed, "subsets", n, size, self.round, batch, piece), length, n, size)
             for batch, piece, length in wanted
         ]
         groups = np.repeat([w[0] for w in wanted], [w[2] for w in wanted])
         return np.concatenate(rows), groups
 
     def partial(self, block: int) -> visits.Sums:
-        place = np.repeat(np.arange(len(self.sample.points)), self.sample.counts.sum(axis=1))
-        rows, groups = self._drawn(block)
-        if self._additive:
-            return visits.additive(self._log_scale, place[rows], groups)
-        return visits.general(self.hypotheses, self.sample, self.beta, place[rows], groups)
+        return self.visitor.visit(*self._drawn(block))
 
     def finish(self, total: visits.Sums) -> MixtureWeights:
-        representatives, logs = total.representatives, total.logs - np.log(self.each)
-        if self._additive:
-            representatives = self.hypotheses.representatives(self.sample.points)
-            logs = np.concatenate([logs[:, :1], logs[:, :0:-1]], axis=1)
+        return self.mixture(total, self.each)
+
+    def mixture(self, total: visits.Sums, each: int) -> MixtureWeights:
+        """The weights from sums over ``each`` subsets in every batch."""
+        found = (total.logs > -np.inf).any(axis=0)
+        logs = total.logs if found.all() else total.logs[:, found]
+        logs = logs - math.log(each)
+        batches = len(logs)
         return MixtureWeights(
-            representatives=representatives,
-            log_weights=np.logaddexp.reduce(logs, axis=0) - np.log(BATCHES),
+            representatives=self.visitor.rows(total.names[found]),
+            log_weights=np.logaddexp.reduce(logs, axis=0) - math.log(batches),
             method="mc",
             batches=np.exp(logs),
-            subsets=self.each * BATCHES,
+            subsets=each * batches,
+            effective_subsets=float(np.exp(2.0 * total.spread[1] - total.spread[2])),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequential:
+    """The workload of as many subsets as a standard error needs, in one block: when to stop follows from all subsets
+    so far, so there is nothing to share out.
+
+    Rounds of subsets are drawn, each as large as all before it, until every column of ``functional`` (representatives
+    → (M,) or (M, Q); as a function of a module or a ``partial`` of one) has a standard error of at most
+    ``standard_error``. Doubling keeps the interval after the last round near its level: the decision is taken a few
+    times, not after every batch. ArithmeticError where ``samples`` subsets do not do.
+    """
+
+    start: MonteCarlo
+    standard_error: float
+    functional: Callable[[Representatives], NDArray[np.float64]]
+    samples: int = MOST_SAMPLES
+
+    @property
+    def blocks(self) -> int:
+        return 1
+
+    @property
+    def cost(self) -> float:
+        return self.start.cost * self.start.blocks
+
+    def partial(self, block: int) -> MixtureWeights:
+        drawing, total, each = self.start, None, 0
+        while True:
+            found: visits.Sums = subtree(drawing, height(drawing.blocks), 0)
+            total = found if total is None else total.add(found)
+            each += drawing.each
+            mixture = self.start.mixture(total, each)
+            reached = float(
+                np.max(mixture.functional_standard_error(self.functional(mixture.representatives)), initial=0.0)
+            )
+            if reached <= self.standard_error:
+                return mixture
+            batches = self.start.batches
+            if 2 * each * batches > self.samples:
+                raise ArithmeticError(
+                    f"mc: the standard error is {reached:.2g} after {each * batches:,} subsets and "
+                    f"{self.standard_error:g} was asked for; raise samples (at most {self.samples:,} are drawn) or "
+                    "standard_error"
+                )
+            drawing = replace(drawing, samples=each * batches, round=drawing.round + 1)
+
+    def finish(self, total: MixtureWeights) -> MixtureWeights:
+        return total
