@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM as an orderly end: in goes a block of work, out comes ``Interrupted`` where a signal came."""
 
-import logging
 import signal
 import sys
 import threading
@@ -47,8 +46,6 @@ def stoppable(url: str, *, last: bool = False) -> Iterator[None]:
         ending = last and isinstance(sys.exception(), Interrupted | KeyboardInterrupt)
         for s, handler in before.items():
             signal.signal(s, signal.SIG_IGN if ending else handler)
-        if ending:  # a read of the store that was cut short is reported as a lost task when the interpreter ends
-            logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
 
 
 def _insist(number: int, over: threading.Event) -> None:

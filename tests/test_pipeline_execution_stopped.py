@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,22 @@ def written(folder: Path, *, trials: int = 16, sizes: str = "100, 200, 300") -> 
     return path
 
 
+started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    """A test that fails leaves no process of its own."""
+    yield
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    started.clear()
+
+
 def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", MAIN, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -55,6 +70,8 @@ def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
         start_new_session=True,  # a group of its own, so that a Ctrl-C can be sent to all of it, as a terminal does
         **options,
     )
+    started.append(process)
+    return process
 
 
 def command(*arguments: str | Path) -> tuple[int, str, str]:

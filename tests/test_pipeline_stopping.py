@@ -2,7 +2,6 @@
 
 # ruff: noqa: PT012  (what stands inside the block is what is tested)
 
-import logging
 import os
 import signal
 import threading
@@ -97,7 +96,6 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 def test_after_the_last_block_signals_have_no_effect() -> None:
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
-    level = logging.getLogger("asyncio").level
     try:
         with stoppable("x", last=True):
             pass
@@ -108,6 +106,5 @@ def test_after_the_last_block_signals_have_no_effect() -> None:
         assert {signal.getsignal(s) for s in before} == {signal.SIG_IGN}
         send()
     finally:
-        logging.getLogger("asyncio").setLevel(level)
         for s, handler in before.items():
             signal.signal(s, handler)

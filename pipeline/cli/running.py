@@ -1,6 +1,8 @@
 """The commands that carry a plan out, and tell how far it is: run, status, clusters."""
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,10 +31,17 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="Neither progress nor summary; errors only.")] = False,
 ) -> None:
     """Run a sweep, or go on where it stopped; ends by reducing the surfaces."""
+    from predcube.pipeline.failures import Interrupted
     from predcube.pipeline.stopping import stoppable
 
-    with stoppable(store, last=True):
-        _run(spec, store, cluster, workers, budget, retry_failed, extend, quiet)
+    try:
+        with stoppable(store, last=True):
+            _run(spec, store, cluster, workers, budget, retry_failed, extend, quiet)
+    except Interrupted as e:
+        # At once: libraries that were cut short in the middle of a call have much to say while an interpreter ends.
+        sys.stdout.flush()
+        print(f"predcube: {e}", file=sys.stderr, flush=True)
+        os._exit(e.status)
 
 
 def _run(
