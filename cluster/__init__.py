@@ -2,6 +2,7 @@
 
 from predcube.cluster.attempts import describe
 from predcube.cluster.base import Fanout, Job, Outcome, Program
+from predcube.cluster.failures import ClusterError
 from predcube.cluster.profiles import PROFILES, Profile, connect
 
-__all__ = ["PROFILES", "Fanout", "Job", "Outcome", "Profile", "Program", "connect", "describe"]
+__all__ = ["PROFILES", "ClusterError", "Fanout", "Job", "Outcome", "Profile", "Program", "connect", "describe"]

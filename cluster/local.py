@@ -20,6 +20,7 @@ from distributed.utils import LoopRunner
 
 from predcube.cluster import waves
 from predcube.cluster.base import Job, Outcome, Program
+from predcube.cluster.failures import ClusterError
 
 # Set before a worker's process starts: libraries and Dask's logging read it when they are imported.
 ENVIRONMENT = {
@@ -113,7 +114,13 @@ class LocalFanout:
             self._client = stack.enter_context(Client(cluster))
             self._client.register_plugin(Initialise(self._initialise))
             cluster.scale(self._workers)
-            self._client.wait_for_workers(self._workers, timeout=START_SECONDS)
+            try:
+                self._client.wait_for_workers(self._workers, timeout=START_SECONDS)
+            except TimeoutError as e:
+                raise ClusterError(
+                    f"none or too few of {self._workers} workers started within {START_SECONDS} s; "
+                    "run with --cluster serial to see what stops them, or take fewer workers"
+                ) from e
             self._client.run(_ready)  # answered once a worker is prepared, so that no job pays for it
             self._stack = stack.pop_all()
         return self

@@ -1,11 +1,13 @@
 """The one Typer application; each module beside this one adds its commands to it."""
 
+import shlex
 import sys
 from typing import Annotated
 
 import typer
 
 from predcube import __version__
+from predcube.cluster.failures import ClusterError
 from predcube.pipeline.failures import UserError
 from predcube.storage.failures import StoreError
 
@@ -31,7 +33,6 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    app.info.epilog = None
     _state["debug"] = debug
 
 
@@ -44,8 +45,15 @@ def main() -> None:
 
     try:
         app()
-    except (UserError, StoreError) as e:
+    except (UserError, StoreError, ClusterError) as e:
         if _state["debug"]:
             raise
         print(f"predcube: {e}", file=sys.stderr)
         sys.exit(e.status)
+    except Exception as e:
+        if _state["debug"]:
+            raise
+        # Nobody's mistake but ours: still one message, and a way to the rest.
+        print(f"predcube: internal error: {type(e).__name__}: {e}", file=sys.stderr)
+        print(f"show the whole of it with: predcube --debug {shlex.join(sys.argv[1:])}", file=sys.stderr)
+        sys.exit(1)
