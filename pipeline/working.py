@@ -18,7 +18,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
 from predcube.cluster import Program, describe
@@ -32,6 +31,7 @@ from predcube.storage import (
     CubeSchema,
     Receipt,
     TileKey,
+    limit_threads,
     read_attributes,
     read_schema,
     worst,
@@ -182,7 +182,7 @@ def give_up(site: Site, tile: Tile, error: str) -> Receipt:
 def prepare_worker() -> None:
     """Readies a worker process before its first tile."""
     # One tile at a time writes a few small chunks: more threads would only wait for the one core.
-    zarr.config.set({"threading.max_workers": 1})
+    limit_threads(1)
 
 
 def workload_blocks(site: Site, place: Place) -> tuple[int, ...]:
