@@ -396,14 +396,11 @@ def integrate(
     ``log_subsets`` is log C(n, n'), ``tau`` the nodes log t in increasing order, ``log_least`` a lower bound of log Z.
     ``relative`` keeps relative accuracy of every sum; without it the nodes end where E[e^{−tZ}] < 1e-16.
     """
-    sizes, kind = np.unique(held, return_inverse=True)
-    values, place = np.unique(log_scale, return_inverse=True)
-    pairs, merged, repeats = np.unique(
-        place.reshape(-1) * len(sizes) + kind.reshape(-1), return_inverse=True, return_counts=True
-    )
+    order = log_scale.argsort() if held.max() == 1 else np.lexsort((held, log_scale))
+    values, kinds, repeats, sizes, merged = _merged(log_scale, held, order)
     logs, null, worst = _integrate(
-        values[pairs // len(sizes)],
-        pairs % len(sizes),
+        values,
+        kinds,
         repeats,
         sizes,
         size,
@@ -413,4 +410,28 @@ def integrate(
         log_least,
         relative,
     )
-    return np.asarray(logs)[merged.reshape(-1)], float(null), float(worst)
+    return np.asarray(logs)[merged], float(null), float(worst)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _merged(
+    log_scale: NDArray[np.float64], held: NDArray[np.int64], order: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Points merged by (λ, c), in the ``order`` that sorts them so: their log λ, the place of c among the distinct
+    ``sizes``, how many each stands for; the sizes; and the merged point of each point."""
+    k = len(order)
+    place = np.zeros(held.max() + 1, dtype=np.int64)
+    place[held] = 1
+    sizes = np.flatnonzero(place)
+    place[sizes] = np.arange(len(sizes))
+    values, kinds = np.empty(k), np.empty(k, dtype=np.int64)
+    repeats, merged = np.zeros(k, dtype=np.int64), np.empty(k, dtype=np.int64)
+    d = -1
+    for i in range(k):
+        v = order[i]
+        if i == 0 or log_scale[v] != values[d] or place[held[v]] != kinds[d]:
+            d += 1
+            values[d], kinds[d] = log_scale[v], place[held[v]]
+        repeats[d] += 1
+        merged[v] = d
+    return values[: d + 1].copy(), kinds[: d + 1].copy(), repeats[: d + 1].copy(), sizes, merged

@@ -14,6 +14,7 @@ asserted and never mended by dividing.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,8 @@ from predcube.tasks.mixture.base import MixtureWeights, Occupancy, log_sum
 STEP = 0.25
 LEFT = -3.6  # t·Z_max = exp(−3.6 − e^{3.6}) is 5e-18 of the whole integral and falls
 RIGHT = 3.7  # e^{−t·Z_min} = e^{−40}
-SMALL = 8
-"""Up to this n' the recursion is no slower than the contour."""
+SMALL = 24
+"""Up to this n' the recursion, O(n·n') a node, is no slower than the contour."""
 SHARED = 64
 """Up to this many points samples share tables; beyond, each is quicker by itself, points of equal loss merged."""
 MAGNIFIED = 500.0
@@ -35,11 +36,19 @@ MAGNIFIED = 500.0
 
 def nodes(log_least: float, log_most: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """log t_i in increasing order, and log q_i, with Σ_i q_i e^{−t_i Z} = 1/Z to 2e-15 for log Z in the range."""
-    u = np.arange(LEFT, RIGHT + (log_most - log_least), STEP)
-    tau = u - np.exp(-u) - log_most
-    return tau, math.log(STEP) + tau + np.log1p(np.exp(-u))
+    tau, rest = _grid(math.ceil((RIGHT - LEFT + log_most - log_least) / STEP))
+    tau = tau - log_most
+    return tau, tau + rest
 
 
+@lru_cache(maxsize=64)
+def _grid(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The nodes for Z_max = 1, and log STEP + log(1 + e^{−u})."""
+    u = LEFT + STEP * np.arange(count, dtype=np.float64)
+    return np.asarray(u - np.exp(-u)), np.asarray(math.log(STEP) + np.log1p(np.exp(-u)))
+
+
+@lru_cache(maxsize=1024)
 def log_binomial(n: int, k: int) -> float:
     """log C(n, k), correctly rounded as long as the integer is of moderate size; else to 1e-15 of log n!."""
     if min(k, n - k) <= 2000:
@@ -70,20 +79,21 @@ def log_weights(
         logs = np.concatenate([[0.0], log_scale])
         found[np.append(0, present + 1)] = logs - log_sum(logs)
         return found
-    least = float(np.logaddexp(0.0, log_scale.min()))
-    most = float(log_sum(np.append(0.0, np.sort(log_scale)[-subset_size:])))
-    tau, log_step = nodes(least, most)
+    ordered = np.sort(log_scale)
+    top = max(float(ordered[-1]), 0.0)
+    most = top + math.log(math.exp(-top) + float(np.exp(ordered[-subset_size:] - top).sum()))
+    tau, log_step = nodes(contour.softplus(float(ordered[0])), most)
     log_subsets = log_binomial(n, subset_size)
     tolerance = 1e-12 * max(1.0, log_subsets / 300.0)
     by_recursion = kernel == "recursion" or (kernel == "auto" and subset_size <= SMALL)
     if not by_recursion:
         logs, null, magnified = contour.integrate(
-            log_scale, c, subset_size, log_subsets, tau, log_step, least, relative
+            log_scale, c, subset_size, log_subsets, tau, log_step, contour.softplus(float(ordered[0])), relative
         )
         found[0], found[present + 1] = null, log_scale + logs
         by_recursion = kernel == "auto" and not (magnified < MAGNIFIED and abs(excess(found)) <= tolerance)
     if by_recursion:
-        logs, null = recursion.integrate(log_scale, c, subset_size, tau, log_step)
+        logs, null = recursion.integrate(log_scale, c, subset_size, tau, log_step, relative)
         found[0], found[present + 1] = null, log_scale + logs
     check_sum(found, tolerance, f"n = {n}, n' = {subset_size}, beta = {beta}")
     return found
@@ -116,7 +126,7 @@ def batch_log_weights(
 def excess(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Σ w − 1 over axis 0."""
     with np.errstate(over="ignore"):
-        return np.asarray(np.exp(log_sum(logs)) - 1.0)
+        return np.asarray(np.exp(logs).sum(axis=0) - 1.0)
 
 
 def check_sum(logs: NDArray[np.float64], tolerance: float, where: str) -> None:
