@@ -7,9 +7,9 @@ Neighbours S ~ S′ have the same size and differ in one record (replace-one). F
   not, which is an answer and never clipped; two zeros differ by 0;
 * δ(ε)           max (P(y) − e^ε P′(y))₊ over S′, x, y and both orders of (P, P′).
 
-Learners here depend on S as a multiset, so on a finite X of k points the neighbours are the moves of one record from an
-occupied type (point, label) to another of the 2k types: all are tried. On the line new records are tried at the
-sample's points, between them and beyond them, up to a number: what is found there is a lower bound.
+On a finite X of k points all neighbours are tried: a record of an occupied type (point, label) becomes one of the other
+2k − 1 types, and where a learner minds the order, each position's record does. On the line new records are tried at
+the sample's points, between them and beyond them, up to a number: what is found there is a lower bound.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,12 +23,12 @@ from predcube.tasks.answers import flipped, hockey_stick, log_ratios
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.hypotheses.points import distinct, locate
 from predcube.tasks.learners.base import Learner, Occupancy, Points
+from predcube.tasks.moves import Neighbourhood, neighbourhood, pieces
 from predcube.tasks.predictions import check_applicable, check_feasible, checked_points, checked_sample
 from predcube.tasks.seeds import stream
 
 type Kind = Literal["exhaustive", "lower bound", "estimate"]
 type Place = float | tuple[float, ...]  # a point: a number, or its features
-type Moves = NDArray[np.int64]  # (B, 4): replaced point's index and label, new point's index and label
 
 BLOCK = 2**22
 """Weights held at once (samples × hypotheses), 32 MB as floats: a count, so that no number depends on the machine."""
@@ -36,8 +36,9 @@ BLOCK = 2**22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The neighbour and the prediction that show a value: in S, given as a multiset, the record ``old`` is replaced by
-    ``new``; the probabilities of answering ``label`` at ``query`` are then ``p`` for S and ``p_neighbour`` for S′."""
+    """The neighbour and the prediction that show a value: in S the record ``old`` is replaced by ``new``; the
+    probabilities of answering ``label`` at ``query`` are then ``p`` for S and ``p_neighbour`` for S′. ``position`` is
+    the record's, from 0, where the learner minds the order (``sample`` is then a ``Records``), else None."""
 
     sample: Occupancy
     old: tuple[Place, int]
@@ -46,6 +47,7 @@ class Witness:
     label: int
     log_p: float
     log_p_neighbour: float
+    position: int | None = None
 
     @property
     def p(self) -> float:
@@ -56,8 +58,9 @@ class Witness:
         return float(np.exp(self.log_p_neighbour))
 
     def __str__(self) -> str:
+        where = "" if self.position is None else f" at position {self.position}"
         return (
-            f"replacing (x = {_shown(self.old[0])}, y = {self.old[1]}) by "
+            f"replacing (x = {_shown(self.old[0])}, y = {self.old[1]}){where} by "
             f"(x = {_shown(self.new[0])}, y = {self.new[1]}) turns the probability of answering {self.label} "
             f"at x = {_shown(self.query)} from {self.p:.6g} into {self.p_neighbour:.6g}"
         )
@@ -114,12 +117,12 @@ def audit(
     Raises ValueError as ``predict`` does. Source: Dagan & Feldman 2020, definitions of uniform stability and of
     prediction privacy.
     """
-    sample = checked_sample(hypotheses, x, y)
+    sample = checked_sample(hypotheses, x, y, ordered=learner.ordered)
     check_feasible(learner, hypotheses, sample.n)
     if neighbours < 1:
         raise ValueError(f"neighbours = {neighbours} must be at least 1")
     at = None if queries is None else checked_points(hypotheses, queries)
-    many, k = audit_size(hypotheses, sample.n, neighbours)
+    many, k = audit_size(learner, hypotheses, sample.n, neighbours)
     check_applicable(learner, hypotheses, k, sample.n, method)
     chosen = learner.method(hypotheses, k=k, n=sample.n, asked=method, many=many)
     return audit_sample(
@@ -135,11 +138,12 @@ def audit(
     )
 
 
-def audit_size(hypotheses: HypothesisClass, n: int, neighbours: int) -> tuple[int, int]:
+def audit_size(learner: Learner, hypotheses: HypothesisClass, n: int, neighbours: int) -> tuple[int, int]:
     """Of an audit at n records, at most: samples predicted (S and its neighbours), and points that they share."""
     domain = hypotheses.domain
     if domain is not None:
-        return 1 + min(n, 2 * len(domain)) * (2 * len(domain) - 1), len(domain)
+        groups = np.bincount(learner.exchangeable(n))
+        return 1 + int(np.minimum(groups, 2 * len(domain)).sum()) * (2 * len(domain) - 1), len(domain)
     return 1 + neighbours, n + min(neighbours, 2 * n + 1)
 
 
@@ -157,85 +161,12 @@ def audit_sample(
 ) -> Audit:
     """``audit`` on a checked sample with a method already chosen; ``rng()`` draws neighbours where X is not finite."""
     finite = hypotheses.domain is not None
-    whole, moves = type_moves(hypotheses, sample) if finite else line_moves(sample, neighbours, rng())
-    at = queries if queries is not None else (whole.points if finite else pieces(whole.points))
-    logs = _predictions(learner, hypotheses, whole, moves, at, method=method, samples=samples, seed=seed)
-    kind: Kind = "lower bound" if not finite or (locate(distinct(at)[0], whole.points) < 0).any() else "exhaustive"
-    return _summary(whole, moves, at, logs, kind="estimate" if method == "mc" else kind, method=method)
-
-
-def type_moves(hypotheses: HypothesisClass, sample: Occupancy) -> tuple[Occupancy, Moves]:
-    """On a finite X: the sample over all of X, and every move of a record to another type, (occupied)·(2k − 1) rows."""
-    domain = hypotheses.domain
-    assert domain is not None
-    counts = np.zeros((len(domain), 2), dtype=np.int64)
-    counts[locate(domain, sample.points)] = sample.counts
-    old = np.flatnonzero(counts.ravel())
-    new = np.arange(counts.size)
-    pairs = np.stack([np.repeat(old, len(new)), np.tile(new, len(old))], axis=1)
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    moves = np.stack([pairs[:, 0] // 2, pairs[:, 0] % 2, pairs[:, 1] // 2, pairs[:, 1] % 2], axis=1)
-    return Occupancy(points=domain, counts=counts), moves
-
-
-def line_moves(sample: Occupancy, limit: int, rng: np.random.Generator) -> tuple[Occupancy, Moves]:
-    """On the line: at most ``limit`` distinct moves of a record, each equally likely among those from an occupied type
-    to either label at a point of the sample, midway between two, or beyond either end. All of them where they are no
-    more than ``limit``. The sample comes back over its own points and the new ones."""
-    if sample.points.ndim != 1:
-        raise ValueError(
-            f"an audit needs points on the line or a finite X, not points with {sample.points.shape[1]} features"
-        )
-    cells = pieces(sample.points)
-    occupied = np.flatnonzero(sample.counts.ravel())
-    own = 2 * np.searchsorted(cells, sample.points[occupied // 2]) + occupied % 2
-    each = 2 * len(cells) - 1
-    total = len(occupied) * each
-    chosen = np.arange(total) if total <= limit else np.sort(rng.choice(total, limit, replace=False))
-    source, target = np.divmod(chosen, each)
-    target += target >= own[source]  # skips the type itself
-    points = np.union1d(sample.points, cells[np.unique(target // 2)])
-    counts = np.zeros((len(points), 2), dtype=np.int64)
-    counts[np.searchsorted(points, sample.points)] = sample.counts
-    moves = np.stack(
-        [
-            np.searchsorted(points, sample.points[occupied[source] // 2]),
-            occupied[source] % 2,
-            np.searchsorted(points, cells[target // 2]),
-            target % 2,
-        ],
-        axis=1,
-    )
-    return Occupancy(points=points, counts=counts), moves
-
-
-def pieces(points: Points) -> NDArray[np.float64]:
-    """The points, a point in each gap between two, and one beyond each end: every piece of the line on which a
-    hypothesis with its cuts at ``points`` is constant. Sorted."""
-    v = np.asarray(points, dtype=np.float64)
-    margin = np.maximum(1.0, np.abs(v[[0, -1]]) * 2.0**-20)
-    return np.unique(np.concatenate([v, v[:-1] / 2 + v[1:] / 2, [v[0] - margin[0], v[-1] + margin[1]]]))
-
-
-def _predictions(
-    learner: Learner,
-    hypotheses: HypothesisClass,
-    sample: Occupancy,
-    moves: Moves,
-    queries: Points,
-    *,
-    method: str,
-    samples: int | None,
-    seed: int | None,
-) -> NDArray[np.float64]:
-    """log P(y) of S (row 0) and of every neighbour: shape (1 + B, Q, 2)."""
-    rows = np.arange(len(moves))
-    counts = np.repeat(sample.counts[None], len(moves) + 1, axis=0)
-    counts[rows + 1, moves[:, 0], moves[:, 1]] -= 1
-    counts[rows + 1, moves[:, 2], moves[:, 3]] += 1
-    return batch_predictions(
-        learner, hypotheses, sample.points, counts, queries, method=method, samples=samples, seed=seed
-    )
+    near = neighbourhood(learner, hypotheses, sample, neighbours, None if finite else rng())
+    points = near.sample.points
+    at = queries if queries is not None else (points if finite else pieces(points))
+    logs = batch_predictions(learner, hypotheses, points, near.samples(), at, method=method, samples=samples, seed=seed)
+    kind: Kind = "lower bound" if not finite or (locate(distinct(at)[0], points) < 0).any() else "exhaustive"
+    return _summary(near, at, logs, kind="estimate" if method == "mc" else kind, method=method)
 
 
 def batch_predictions(
@@ -249,7 +180,8 @@ def batch_predictions(
     samples: int | None = None,
     seed: int | None = None,
 ) -> NDArray[np.float64]:
-    """ln P_S(y), flip included, of B samples of one size on the same points: ``counts`` (B, k, 2) → (B, Q, 2)."""
+    """ln P_S(y), flip included, of B samples of one size on the same points: ``counts`` (B, k, 2), or (B, n) of types
+    where the learner minds the order → (B, Q, 2)."""
     rows = max(1, BLOCK // (hypotheses.growth(len(points)) or len(points) ** hypotheses.vc_dimension))
     found = [
         learner.batch(hypotheses, points, counts[i : i + rows], queries, method=method, samples=samples, seed=seed)
@@ -268,25 +200,24 @@ def _shown(at: Place) -> str:
     return f"({', '.join(f'{v:g}' for v in at)})" if isinstance(at, tuple) else f"{at:g}"
 
 
-def _summary(
-    sample: Occupancy, moves: Moves, queries: Points, logs: NDArray[np.float64], *, kind: Kind, method: str
-) -> Audit:
+def _summary(near: Neighbourhood, queries: Points, logs: NDArray[np.float64], *, kind: Kind, method: str) -> Audit:
     base, others = logs[0], logs[1:]
     change = np.abs(np.exp(others) - np.exp(base))
     loss = log_ratios(base, others)
 
     def witness(values: NDArray[np.float64]) -> Witness:
         b, q, y = np.unravel_index(int(values.argmax()), values.shape)
-        points = [place(point) for point in sample.points]
-        i, old, j, new = moves[b].tolist()
+        points = near.sample.points
+        old, new = int(near.old[b]), int(near.new[b])
         return Witness(
-            sample=sample,
-            old=(points[i], old),
-            new=(points[j], new),
+            sample=near.sample,
+            old=(place(points[old // 2]), old % 2),
+            new=(place(points[new // 2]), new % 2),
             query=place(queries[q]),
             label=int(y),
             log_p=float(base[q, y]),
             log_p_neighbour=float(others[b, q, y]),
+            position=None if near.positions is None else int(near.positions[b]),
         )
 
     return Audit(
@@ -295,7 +226,7 @@ def _summary(
         witness={"stability": witness(change), "privacy_loss": witness(loss)},
         kind=kind,
         method=method,
-        neighbours=len(moves),
+        neighbours=len(near.old),
         log_p=base,
         log_p_neighbours=others,
     )

@@ -4,6 +4,8 @@ Always true: log p and log(1 − p) are each a sum of their own hypotheses' weig
 is near 1; a prediction that no hypothesis makes has log-probability −∞ exactly.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,7 +13,9 @@ from predcube.tasks import mixture
 from predcube.tasks.answers import flipped
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.hypotheses.points import finite_points, real_points
+from predcube.tasks.learners.answering import Answers
 from predcube.tasks.learners.base import Learner, MixtureWeights, Occupancy, Points, Prediction
+from predcube.tasks.learners.records import records
 
 
 def mixture_weights(
@@ -33,7 +37,9 @@ def mixture_weights(
     Raises ValueError for a malformed sample, a learner that is infeasible at this n (with the reason) and a method
     that does not apply to the class. Source: Dagan & Feldman 2020, section 3.
     """
-    sample = checked_sample(hypotheses, x, y)
+    if not learner.mixes:
+        raise ValueError(f"{learner.kind} is no mixture of hypotheses, so there are no weights; ask for predictions")
+    sample = checked_sample(hypotheses, x, y, ordered=learner.ordered)
     check_feasible(learner, hypotheses, sample.n)
     asked = "support" if method == "analytic" and hypotheses.free else method
     work = learner.workload(hypotheses, sample, method=asked, samples=samples, seed=seed, weights=True)
@@ -57,8 +63,10 @@ def predict(
     Arguments and errors as for ``mixture_weights``. ``standard_error`` is of p, and 0 where the method is exact.
     """
     at = checked_points(hypotheses, queries)
-    sample = checked_sample(hypotheses, x, y)
+    sample = checked_sample(hypotheses, x, y, ordered=learner.ordered)
     check_feasible(learner, hypotheses, sample.n)
+    if not learner.mixes:
+        return _answered(learner, hypotheses, sample, at, method, samples, seed)
     work = learner.workload(hypotheses, sample, method=method, samples=samples, seed=seed)
     plain = mixture.evaluate(work).predict(hypotheses, at)
     logs = flipped(np.stack([plain.log_p0, plain.log_p1], axis=-1), learner.flip)
@@ -73,6 +81,30 @@ def predict(
 
 def check_feasible(learner: Learner, hypotheses: HypothesisClass, n: int) -> None:
     """Raises ValueError with the reason where the learner cannot run at n."""
+def _answered(
+    learner: Learner,
+    hypotheses: HypothesisClass,
+    sample: Occupancy,
+    queries: Points,
+    method: str,
+    samples: int | None,
+    seed: int | None,
+) -> Prediction:
+    """``predict`` of a learner that is no mixture."""
+    check_applicable(learner, hypotheses, len(sample.points), sample.n, method)
+    work = learner.answering(hypotheses, sample, queries, method=method, samples=samples, seed=seed)
+    found: Any = mixture.evaluate(work)
+    assert isinstance(found, Answers)
+    logs = flipped(found.log_p, learner.flip)
+    return Prediction(
+        p=np.exp(logs[:, 1]),
+        log_p1=logs[:, 1],
+        log_p0=logs[:, 0],
+        standard_error=(1 - 2 * learner.flip) * found.standard_error,
+        method=found.method,
+    )
+
+
     reason = learner.infeasible(n, hypotheses)
     if reason is not None:
         raise ValueError(f"{learner.kind} is infeasible at n = {n}: {reason}")
@@ -93,13 +125,13 @@ def checked_points(hypotheses: HypothesisClass, points: ArrayLike) -> Points:
     return real_points(points, hypotheses.features)
 
 
-def checked_sample(hypotheses: HypothesisClass, x: ArrayLike, y: ArrayLike) -> Occupancy:
-    """The sample as a multiset. Raises ValueError for points outside X, labels other than 0 and 1, different lengths
-    and an empty sample."""
+def checked_sample(hypotheses: HypothesisClass, x: ArrayLike, y: ArrayLike, *, ordered: bool = False) -> Occupancy:
+    """The sample as a multiset, or as a ``Records`` where it is ``ordered``. Raises ValueError for points outside X,
+    labels other than 0 and 1, different lengths and an empty sample."""
     points, labels = checked_points(hypotheses, x), checked_labels(y)
     if len(points) != len(labels):
         raise ValueError(f"x has {len(points)} examples and y has {len(labels)}: give one label an example")
-    return mixture.occupancy(points, labels)
+    return records(points, labels) if ordered else mixture.occupancy(points, labels)
 
 
 def checked_labels(y: ArrayLike) -> NDArray[np.uint8]:

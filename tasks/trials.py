@@ -9,14 +9,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks.audits import BLOCK, audit_sample, audit_size
 from predcube.tasks.distributions.base import Distribution, Draw
+from predcube.tasks.distributions.populations import FINITE
 from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.learners.answering import Answers
 from predcube.tasks.learners.base import Learner, Occupancy, Workload
+from predcube.tasks.learners.records import records
 from predcube.tasks.mixture import evaluate, tally
 from predcube.tasks.mixture.base import Mixture
 from predcube.tasks.seeds import Identity, streams
@@ -78,7 +82,7 @@ class Prepared:
         problem = self.problem
         found: dict[str, float] = {}
         if self.workloads:
-            found |= _errors(problem, self.draw, mixtures[0])
+            found |= _errors(problem, self.draw, self.sample, mixtures[0])
         if problem.audited:
             found |= _audit(problem, self.trial, self.sample)
         if "growth" in problem.quantities:
@@ -110,6 +114,7 @@ def infeasible(problem: Problem) -> str | None:
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
         or _unaudited(problem)
+        or _unanswered(problem)
         or _unlistable(problem)
         or problem.learner.inapplicable(problem.hypotheses, k=_points(problem), n=problem.n, asked=problem.method)
     )
@@ -123,14 +128,25 @@ def _unaudited(problem: Problem) -> str | None:
     return f"an audit needs points on a line or a finite X, not {h.features} real features; give points for a grid"
 
 
+def _unanswered(problem: Problem) -> str | None:
+    """Why the error of a learner that is no mixture of hypotheses cannot be measured, or None."""
+    h = problem.hypotheses
+    if problem.learner.mixes or ERRORS.isdisjoint(problem.quantities) or h.domain is not None or h.features == 1:
+        return None
+    if problem.distribution.kind == "table":
+        return None
+    return (
+        f"{problem.learner.kind} is no mixture of hypotheses, and {h.features} real features have no pieces; {FINITE}"
+    )
+
+
 def _unlistable(problem: Problem) -> str | None:
     """Why the labelings that a trial lists, of T or of the sample, may not fit memory, or None."""
     h = problem.hypotheses
     if h.free or h.additive:
         return None
     k = _occupied(problem)
-    size = problem.learner.derived(problem.n).get("subset_size")
-    return h.unlistable(k if size is None or "growth" in problem.quantities else min(k, int(size)))
+    return h.unlistable(k if "growth" in problem.quantities else min(k, problem.learner.listed(problem.n)))
 
 
 def _occupied(problem: Problem) -> int:
@@ -141,7 +157,7 @@ def _occupied(problem: Problem) -> int:
 
 def _points(problem: Problem) -> int:
     """The most distinct points that a computation of this problem meets: an audit's samples share theirs."""
-    shared = audit_size(problem.hypotheses, problem.n, problem.neighbours)[1] if problem.audited else 0
+    shared = audit_size(problem.learner, problem.hypotheses, problem.n, problem.neighbours)[1] if problem.audited else 0
     return max(_occupied(problem), shared)
 
 
@@ -156,7 +172,7 @@ def method_of(problem: Problem) -> str:
 @lru_cache(maxsize=256)
 def audit_method_of(problem: Problem) -> str:
     """The same for an audit, whose many samples share their points and so their tables."""
-    many, k = audit_size(problem.hypotheses, problem.n, problem.neighbours)
+    many, k = audit_size(problem.learner, problem.hypotheses, problem.n, problem.neighbours)
     return problem.learner.method(problem.hypotheses, k=k, n=problem.n, asked=problem.method, many=many)
 
 
@@ -177,10 +193,17 @@ def _streams(problem: Problem, purpose: str) -> Callable[[int], np.random.Genera
 def prepare(problem: Problem, trial: int) -> Prepared:
     """Draws the sample of a trial and lays out its computations."""
     draw = problem.distribution.draw(problem.hypotheses, problem.n, _streams(problem, "data")(trial))
-    sample = tally(draw.x, draw.y)
+    sample = records(draw.x, draw.y) if problem.learner.ordered else tally(draw.x, draw.y)
     workloads: tuple[Workload, ...] = ()
     if not ERRORS.isdisjoint(problem.quantities):
         method = method_of(problem)
+        seed = _subset_seed(problem, trial) if method == "mc" else None
+        if not problem.learner.mixes:
+            queries, _ = draw.population.quadrature(problem.hypotheses, sample.points)
+            answering = problem.learner.answering(
+                problem.hypotheses, sample, queries, method=method, samples=problem.samples, seed=seed
+            )
+            return Prepared(problem=problem, trial=trial, draw=draw, sample=sample, workloads=(answering,))
         workloads = (
             problem.learner.workload(
                 problem.hypotheses,
@@ -188,7 +211,7 @@ def prepare(problem: Problem, trial: int) -> Prepared:
                 method=method,
                 relative=False,
                 samples=problem.samples,
-                seed=_subset_seed(problem, trial) if method == "mc" else None,
+                seed=seed,
             ),
         )
     return Prepared(problem=problem, trial=trial, draw=draw, sample=sample, workloads=workloads)
@@ -212,7 +235,7 @@ def operations(problem: Problem) -> Mapping[str, float]:
         )
         found[kernel] = count
     if problem.audited:
-        many, points = audit_size(h, n, problem.neighbours)
+        many, points = audit_size(problem.learner, h, n, problem.neighbours)
         kernel, count = problem.learner.operations(
             h, audit_method_of(problem), k=points, n=n, many=many, samples=problem.samples
         )
@@ -230,7 +253,7 @@ def memory(problem: Problem) -> int:
     labelings = k if free else h.growth(k) or k**h.vc_dimension + 1
     taken = 2**20 + 64 * n + 24 * k * min(labelings, 2**20) + 64 * labelings
     if problem.audited:
-        many, points = audit_size(h, n, problem.neighbours)
+        many, points = audit_size(problem.learner, h, n, problem.neighbours)
         queries = points if h.domain is not None else 2 * points + 1
         taken += many * (16 * points + 96 * queries) + 32 * min(BLOCK, many * labelings)
         if audit_method_of(problem) == "support":
@@ -256,11 +279,16 @@ def _growth(hypotheses: HypothesisClass, sample: Occupancy) -> float:
     return 2.0 ** len(sample.points) if hypotheses.free else float(len(hypotheses.labelings(sample.points)))
 
 
-def _errors(problem: Problem, draw: Draw, mixture: Mixture) -> dict[str, float]:
-    """L_D of the randomised prediction, Σ_h w_h L_D(h) and then the flip, and what it has above the best of H."""
-    errors: NDArray[np.float64] = draw.population.errors(problem.hypotheses, mixture.representatives)
+def _errors(problem: Problem, draw: Draw, sample: Occupancy, found_by: Any) -> dict[str, float]:
+    """L_D of the randomised prediction, Σ_h w_h L_D(h) (or its sum over answers) and then the flip, and what it has
+    above the best of H. ``found_by`` is a ``Mixture`` or ``Answers``."""
+    if isinstance(found_by, Answers):
+        plain = found_by.error(draw.population.quadrature(problem.hypotheses, sample.points)[1])
+    else:
+        errors: NDArray[np.float64] = draw.population.errors(problem.hypotheses, found_by.representatives)
+        plain = float(found_by.expectation(errors))
     flip = problem.learner.flip
-    error = (1 - 2 * flip) * float(mixture.expectation(errors)) + flip
+    error = (1 - 2 * flip) * plain + flip
     found = {"error": error}
     if "excess_error" in problem.quantities:
         found["excess_error"] = error - draw.population.least_error(problem.hypotheses)

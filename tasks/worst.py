@@ -1,14 +1,15 @@
 """The worst data set: in go a learner and a size n, out come the largest changes over all samples and neighbours.
 
 On a finite X of k points a learner of a multiset sees C(n + 2k − 1, n) different samples. All are predicted, once each.
+A learner that minds the order sees a multiset for each set of exchangeable positions (a chunk, say), which are any two.
 Two samples are neighbours when taking one record from each leaves the same n − 1 records R; the samples R + t, over the
 2k types t, are therefore all neighbours of each other, and their largest difference is a maximum less a minimum: no
 pair is visited.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import comb
+from math import comb, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from predcube.tasks.answers import log_ratios
 from predcube.tasks.audits import Kind, Witness, batch_predictions, place
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy, Points
+from predcube.tasks.learners.records import Records, counted
 from predcube.tasks.predictions import check_applicable, check_feasible
 
 LIMIT = 200_000
@@ -66,7 +68,8 @@ def worst_case(
         raise ValueError(f"n = {n} must be at least 1")
     check_feasible(learner, hypotheses, n)
     types = 2 * len(domain)
-    size = comb(n + types - 1, n)
+    sizes = tuple(np.bincount(learner.exchangeable(n)).tolist())
+    size = prod(comb(m + types - 1, m) for m in sizes)
     if size > limit:
         raise ValueError(
             f"n = {n} on {len(domain)} points has {size} data sets, above limit = {limit}: lower n or the points, "
@@ -76,17 +79,18 @@ def worst_case(
     chosen = learner.method(hypotheses, k=len(domain), n=n, asked=method, many=size)
     if chosen == "mc":
         raise ValueError("worst_case is exhaustive and takes no method = 'mc': choose an exact one")
-    counts = multisets(n, types).reshape(size, len(domain), 2)
-    log_p = batch_predictions(learner, hypotheses, domain, counts, domain, method=chosen)
-    groups = neighbour_groups(counts.reshape(size, types))
+    parts = [multisets(m, types) for m in sizes]
+    tried = sequences(parts, learner.exchangeable(n)) if learner.ordered else parts[0].reshape(size, len(domain), 2)
+    log_p = batch_predictions(learner, hypotheses, domain, tried, domain, method=chosen)
+    groups = joint_groups(parts)
     largest, least = _extremes(log_p, groups)
     stability, loss = np.exp(largest) - np.exp(least), log_ratios(largest, least)
     return WorstCase(
         stability=float(stability.max()),
         privacy_loss=float(loss.max()),
         witness={
-            "stability": _witness(domain, counts, log_p, groups, stability),
-            "privacy_loss": _witness(domain, counts, log_p, groups, loss),
+            "stability": _witness(domain, tried, log_p, groups, stability),
+            "privacy_loss": _witness(domain, tried, log_p, groups, loss),
         },
         kind="exhaustive",
         method=chosen,
@@ -129,6 +133,33 @@ def neighbour_groups(samples: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows
 
 
+def joint_groups(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """``neighbour_groups`` of samples made of a multiset from each of ``parts``, numbered with the last part fastest:
+    one part's records change, the others stay."""
+    lengths = [len(part) for part in parts]
+    found = []
+    for i, part in enumerate(parts):
+        own = neighbour_groups(part) * prod(lengths[i + 1 :])
+        before = np.arange(prod(lengths[:i])) * prod(lengths[i:])
+        after = np.arange(prod(lengths[i + 1 :]))
+        rest = (before[:, None] + after).reshape(-1, 1, 1)
+        found.append((rest + own).reshape(-1, own.shape[1]))
+    return np.concatenate(found)
+
+
+def sequences(parts: Sequence[NDArray[np.int64]], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One sequence of types for each choice of a multiset from each of ``parts``, the last fastest: (R, n).
+    ``positions`` (n,) tells which part each position belongs to."""
+    lengths = [len(part) for part in parts]
+    found = np.empty((prod(lengths), len(positions)), dtype=np.int64)
+    which = np.unravel_index(np.arange(len(found)), lengths)
+    for i, part in enumerate(parts):
+        rows = np.tile(np.arange(part.shape[1]), len(part))
+        listed = np.repeat(rows, part.ravel()).reshape(len(part), -1)
+        found[:, positions == i] = listed[which[i]]
+    return found
+
+
 def ranks(samples: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Place of each multiset of n records in lexicographic order. Before it stand, for each type, those that agree so
     far and hold fewer records of this type: with m records left for the type and s types after it,
@@ -159,7 +190,7 @@ def _extremes(
 
 def _witness(
     domain: Points,
-    counts: NDArray[np.int64],
+    tried: NDArray[np.int64],
     log_p: NDArray[np.float64],
     groups: NDArray[np.int64],
     values: NDArray[np.float64],
@@ -168,8 +199,17 @@ def _witness(
     g, q, y = np.unravel_index(int(values.argmax()), values.shape)
     logs = log_p[groups[g], q, y]
     old, new = int(logs.argmax()), int(logs.argmin())
+    position = None
+    if tried.ndim == 2:
+        types, other = tried[groups[g, old]], tried[groups[g, new]]
+        sample: Occupancy = Records(points=domain, counts=counted(types[None], len(domain))[0], order=types)
+        # Within exchangeable positions records stand sorted; those that are of the old type may all be the one.
+        position = int(np.flatnonzero((types == old) & (types != other))[0])
+    else:
+        sample = Occupancy(points=domain, counts=tried[groups[g, old]])
     return Witness(
-        sample=Occupancy(points=domain, counts=counts[groups[g, old]]),
+        position=position,
+        sample=sample,
         old=(place(domain[old // 2]), old % 2),
         new=(place(domain[new // 2]), new % 2),
         query=place(domain[q]),

@@ -31,6 +31,12 @@ class Population(Protocol):
         """inf_H L_D(h)."""
         ...
 
+    def quadrature(self, hypotheses: HypothesisClass, points: Points) -> tuple[Points, NDArray[np.float64]]:
+        """Queries (Q, …) and the probabilities ``mass`` (Q, 2) of each label beside them, by which the error of any
+        predictor that is constant between the sample's ``points`` is a sum: Σ_q p(q)·mass[q, 0] + (1 − p(q))·mass[q,
+        1]. ValueError where there is none (a uniform law of several features)."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Points, Representatives
 
+FINITE = "take a finite X or a table for the error of a predictor that is no mixture of hypotheses"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FinitePopulation:
@@ -27,6 +29,10 @@ class FinitePopulation:
     def least_error(self, hypotheses: HypothesisClass) -> float:
         """min_H L_D(h), kept for the population's next trial."""
         return _least_error(self, hypotheses)
+
+    def quadrature(self, hypotheses: HypothesisClass, points: Points) -> tuple[Points, NDArray[np.float64]]:
+        """X itself and the law."""
+        return self.points, self.law
 
 
 @lru_cache(maxsize=128)
@@ -53,6 +59,20 @@ class UniformPopulation:
     def least_error(self, hypotheses: HypothesisClass) -> float:
         """The concept's own error, since it belongs to the class and noise ≤ ½."""
         return self.noise
+
+    def quadrature(self, hypotheses: HypothesisClass, points: Points) -> tuple[Points, NDArray[np.float64]]:
+        """A query in each piece into which the sample's points and the concept's own cuts divide [0, 1], with the
+        piece's length as its probability."""
+        if hypotheses.features > 1:
+            raise ValueError(f"{hypotheses.kind} with {hypotheses.features} features: no pieces of a line; {FINITE}")
+        # A concept on the line is told by its cuts; other numbers of its row divide a piece to no harm.
+        cuts = np.concatenate(
+            [np.asarray(points, dtype=np.float64), np.asarray(self.concept, dtype=np.float64).ravel()]
+        )
+        ends = np.unique(np.clip(cuts[np.isfinite(cuts)], 0.0, 1.0))
+        ends = np.union1d(ends, [0.0, 1.0])
+        middles = ends[:-1] / 2 + ends[1:] / 2
+        return middles, labelled_law(hypotheses.predict(self.concept, middles)[0], np.diff(ends), self.noise)
 
 
 def labelled_law(labels: NDArray[np.uint8], weights: NDArray[np.float64], noise: float) -> NDArray[np.float64]:

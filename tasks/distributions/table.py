@@ -98,6 +98,11 @@ class HeldOut:
         """
         return float(self.errors(hypotheses, _best(self.table, hypotheses))[0])
 
+    def quadrature(self, hypotheses: HypothesisClass, points: Points) -> tuple[Points, NDArray[np.float64]]:
+        """The held-out rows' points and the share of each label there."""
+        held = self.counts.any(axis=1)
+        return self.table.points[held], self.counts[held] / self.counts.sum()
+
 
 @lru_cache(maxsize=128)
 def _best(table: Table, hypotheses: HypothesisClass) -> Representatives:

@@ -5,12 +5,30 @@ from typing import Any
 
 from predcube.tasks import parameters as _parameters
 from predcube.tasks.learners.base import Learner, Prediction
+from predcube.tasks.learners.df_agnostic import DfAgnostic
+from predcube.tasks.learners.df_realizable import DfRealizable
+from predcube.tasks.learners.df_thresholds import DfThresholds
 from predcube.tasks.learners.erm import Erm
 from predcube.tasks.learners.exponential import Exponential
 from predcube.tasks.learners.stable import Stable
 from predcube.tasks.learners.stable_flip import StableFlip
+from predcube.tasks.learners.subsample_average import SubsampleAverage
+from predcube.tasks.learners.two_point import TwoPoint
 
-KINDS: Mapping[str, type[Learner]] = {cls.kind: cls for cls in (Stable, StableFlip, Exponential, Erm)}
+KINDS: Mapping[str, type[Learner]] = {
+    cls.kind: cls
+    for cls in (
+        Stable,
+        StableFlip,
+        DfRealizable,
+        DfAgnostic,
+        DfThresholds,
+        SubsampleAverage,
+        Exponential,
+        Erm,
+        TwoPoint,
+    )
+}
 
 
 def build(kind: str, **parameters: Any) -> Learner:
@@ -24,4 +42,4 @@ def build(kind: str, **parameters: Any) -> Learner:
     return _parameters.build(KINDS, kind, parameters, family="learner")
 
 
-__all__ = ["KINDS", "Erm", "Exponential", "Learner", "Prediction", "Stable", "StableFlip", "build"]
+__all__ = ["KINDS", "Learner", "Prediction", "build"]

@@ -33,6 +33,27 @@ class Learner(ABC):
     def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
         """Why the learner cannot run at sample size n, or None. Infeasible is not failed."""
 
+    @property
+    def mixes(self) -> bool:
+        """Whether the prediction is a mixture of hypotheses of H (then flipped). Where it is not there are ``Answers``
+        at given queries, by ``answering``, and no weights."""
+        return True
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the prediction depends on the order of the records; then a sample is a ``Records``, and ``batch``
+        takes (B, n) of types in place of counts."""
+        return False
+
+    def exchangeable(self, n: int) -> NDArray[np.int64]:
+        """A number for each of n positions: records at positions of equal number may change places."""
+        return np.zeros(n, dtype=np.int64) if not self.ordered else np.arange(n)
+
+    def listed(self, n: int) -> int:
+        """The most points whose labelings are listed at once."""
+        size = self.derived(n).get("subset_size")
+        return n if size is None else int(size)
+
     @abstractmethod
     def workload(
         self,
@@ -48,6 +69,20 @@ class Learner(ABC):
         """The computation of the mixture's weights (before any flip), by ``method``. ``relative`` asks for relative
         precision of every weight, which log p needs. ``samples`` and ``seed`` are for ``mc``. ``weights`` asks for the
         weight of each hypothesis where marginals would do for predictions."""
+
+    def answering(
+        self,
+        hypotheses: HypothesisClass,
+        sample: Occupancy,
+        queries: Points,
+        *,
+        method: str = "auto",
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> Workload:
+        """The computation of the answers at some queries, for a learner that does not mix hypotheses; finishes as
+        ``Answers``."""
+        raise ValueError(f"{self.kind} mixes hypotheses: ask for its weights")
 
     def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto", many: int = 1) -> str:
         """The way its mixture is computed on k distinct points, for ``many`` samples on them at once: decided by counts
@@ -71,8 +106,8 @@ class Learner(ABC):
         seed: int | None = None,
     ) -> NDArray[np.float64]:
         """ln Pr[answer y] before any flip, for B samples of one size on the same ``points`` (k,) with ``counts``
-        (B, k, 2), at each query: shape (B, queries, 2), to relative precision. ``method`` is one that ``method()``
-        gives; under mc all samples share their subsets."""
+        (B, k, 2), or (B, n) of types where the learner is ``ordered``, at each query: shape (B, queries, 2), to
+        relative precision. ``method`` is one that ``method()`` gives; under mc all samples share their subsets."""
 
     @abstractmethod
     def operations(
