@@ -79,8 +79,6 @@ def predict(
     )
 
 
-def check_feasible(learner: Learner, hypotheses: HypothesisClass, n: int) -> None:
-    """Raises ValueError with the reason where the learner cannot run at n."""
 def _answered(
     learner: Learner,
     hypotheses: HypothesisClass,
@@ -105,6 +103,8 @@ def _answered(
     )
 
 
+def check_feasible(learner: Learner, hypotheses: HypothesisClass, n: int) -> None:
+    """Raises ValueError with the reason where the learner cannot run at n."""
     reason = learner.infeasible(n, hypotheses)
     if reason is not None:
         raise ValueError(f"{learner.kind} is infeasible at n = {n}: {reason}")
