@@ -68,7 +68,8 @@ def predict(
     if not learner.mixes:
         return _answered(learner, hypotheses, sample, at, method, samples, seed)
     work = learner.workload(hypotheses, sample, method=method, samples=samples, seed=seed)
-    plain = mixture.evaluate(work).predict(hypotheses, at)
+    aimed = mixture.aimed(work, mixture.Labels(hypotheses=hypotheses, queries=at))
+    plain = mixture.evaluate(aimed).predict(hypotheses, at)
     logs = flipped(np.stack([plain.log_p0, plain.log_p1], axis=-1), learner.flip)
     return Prediction(
         p=np.exp(logs[:, 1]),

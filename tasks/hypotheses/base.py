@@ -121,7 +121,8 @@ class HypothesisClass(ABC):
         if self.additive:
             return 4.0 * t
         count = self.growth(t)
-        return ASKING + 25.0 * max(t, 8) * (t**self.vc_dimension + 1 if count is None else count)
+        # Its hypotheses are then asked for their labels on all k points.
+        return ASKING + (25.0 * t + 15.0 * k) * (t**self.vc_dimension + 1 if count is None else count)
 
     @property
     def features(self) -> int:

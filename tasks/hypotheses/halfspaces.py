@@ -119,7 +119,7 @@ class Halfspaces(HypothesisClass):
     def listing(self, k: int, t: int) -> float:
         if self.charted(k, t):
             return 60.0 + 22.0 * t * t
-        return HypothesisClass.listing(self, k, t)
+        return 4.0 * HypothesisClass.listing(self, k, t)  # exact signs
 
     def disagreement(self, representatives: Representatives, concept: Representatives) -> NDArray[np.float64]:
         """As the base class: the area or volume of the part of the unit cube that lies in one of the two."""

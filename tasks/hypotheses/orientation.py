@@ -101,7 +101,9 @@ def _line(ax: float, ay: float, bx: float, by: float, x: float, y: float, error:
         return 1
     if -det > bound:
         return -1
-    return 0 if bound == 0.0 else _UNSURE
+    # Most zeros are the points that the line is given by.
+    through = (x == ax and y == ay) or (x == bx and y == by)
+    return 0 if bound == 0.0 or through else _UNSURE
 
 
 @numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
@@ -119,7 +121,12 @@ def _plane(a: NDArray[np.float64], x: NDArray[np.float64], error: float) -> int:
         return 1
     if -det > bound:
         return -1
-    return 0 if bound == 0.0 else _UNSURE
+    if bound == 0.0:
+        return 0
+    for i in range(3):  # most zeros are the points that the plane is given by
+        if x[0] == a[i, 0] and x[1] == a[i, 1] and x[2] == a[i, 2]:
+            return 0
+    return _UNSURE
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]

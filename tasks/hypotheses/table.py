@@ -79,7 +79,7 @@ class Table(HypothesisClass):
         return np.array([int(value)])
 
     def charted(self, k: int, t: int) -> bool:
-        return self._rows.shape[0] * k <= LARGEST
+        return len(self._rows) * k <= LARGEST
 
     def chart(self, points: Points, t: int) -> RowChart | None:
         if not self.charted(len(points), t):

@@ -2,7 +2,10 @@
 
 from predcube.tasks.mixture.base import (
     LEAF_OPERATIONS,
+    Functional,
+    Labels,
     Marginals,
+    Means,
     Mixture,
     MixtureWeights,
     Occupancy,
@@ -25,13 +28,17 @@ from predcube.tasks.mixture.choice import (
     subset_mixture,
 )
 from predcube.tasks.mixture.full import full_mixture, point_mass
+from predcube.tasks.mixture.montecarlo import aimed
 from predcube.tasks.mixture.samples import occupancy, tally
 
 __all__ = [
     "EXACT_BUDGET",
     "LEAF_OPERATIONS",
     "METHODS",
+    "Functional",
+    "Labels",
     "Marginals",
+    "Means",
     "Method",
     "Mixture",
     "MixtureWeights",
@@ -39,6 +46,7 @@ __all__ = [
     "Partial",
     "Prediction",
     "Workload",
+    "aimed",
     "batch_log_marginals",
     "batch_log_weights",
     "choose_method",

@@ -4,6 +4,7 @@ A mixture learner predicts p_S(x) = Σ_h w_h h(x). In go the occupied points wit
 representatives h with log w_h. Weights are ≥ 0 and sum to 1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -45,11 +46,28 @@ class Prediction:
     method: str
 
 
+type Functional = Callable[[Representatives], NDArray[np.float64]]
+"""Values (M, Q) of representatives (M, …), affine in the function h."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels:
+    """The functional behind predictions: h and 1 − h at some queries, (M, 2·Q)."""
+
+    hypotheses: HypothesisClass
+    queries: Points
+
+    def __call__(self, representatives: Representatives) -> NDArray[np.float64]:
+        labels = self.hypotheses.predict(representatives, self.queries).astype(np.float64)
+        return np.concatenate([labels, 1.0 - labels], axis=1)
+
+
 class Mixture(Protocol):
     """A probability distribution over hypotheses, as far as it must be known.
 
-    Two forms exist: ``MixtureWeights`` has the weight of every hypothesis; ``Marginals`` has Pr[h(x) = 1] at every
-    point, which is all that predictions and errors need and, on a cube of 2^k functions, all that fits.
+    Three forms exist: ``MixtureWeights`` has the weight of every hypothesis; ``Marginals`` has Pr[h(x) = 1] at every
+    point, which is all that predictions and errors need and, on a cube of 2^k functions, all that fits; ``Means`` has
+    the mean of one functional, all that fits where a class has no numbers for its hypotheses and subsets are many.
     """
 
     @property
@@ -74,6 +92,14 @@ class Mixture(Protocol):
 
     def functional_standard_error(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Standard error of ``expectation(values)``: zeros when exact. Shape () or (Q,)."""
+        ...
+
+    def mean(self, functional: Functional) -> NDArray[np.float64]:
+        """E_h of what ``functional`` gives, as ``expectation`` does: shape (Q,)."""
+        ...
+
+    def mean_standard_error(self, functional: Functional) -> NDArray[np.float64]:
+        """Standard error of ``mean``: zeros when exact."""
         ...
 
     def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
@@ -124,6 +150,14 @@ class MixtureWeights:
         means = weighted(self.batches, values)
         return np.asarray(means.std(axis=0, ddof=1) / np.sqrt(len(means)))
 
+    def mean(self, functional: Functional) -> NDArray[np.float64]:
+        return self.expectation(functional(self.representatives))
+
+    def mean_standard_error(self, functional: Functional) -> NDArray[np.float64]:
+        if self.batches is None:
+            return np.zeros(functional(self.representatives).shape[1])
+        return self.functional_standard_error(functional(self.representatives))
+
     def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
         labels = hypotheses.predict(self.representatives, queries)
         one = labels.astype(bool)
@@ -159,6 +193,12 @@ class Marginals:
     def functional_standard_error(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros(np.shape(values)[1:])
 
+    def mean(self, functional: Functional) -> NDArray[np.float64]:
+        return self.expectation(functional(self.representatives))
+
+    def mean_standard_error(self, functional: Functional) -> NDArray[np.float64]:
+        return np.zeros(functional(self.representatives).shape[1])
+
     def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
         at = hypotheses.predict(self.representatives, queries).astype(bool)  # (k + 1, queries): row 0 is all False
         log_p1 = np.append(-np.inf, self.log_p1)[at.argmax(axis=0)]
@@ -166,6 +206,51 @@ class Marginals:
         return Prediction(
             p=np.exp(log_p1), log_p1=log_p1, log_p0=log_p0, standard_error=np.zeros(len(log_p1)), method=self.method
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """The mean of one ``functional`` alone, from sampled subsets: ``batches`` (B, Q) has it for each of B independent
+    equal batches. ValueError where anything else is asked for."""
+
+    functional: Functional
+    batches: NDArray[np.float64]
+    subsets: int
+    effective_subsets: float
+    method: str = "mc"
+    relative: bool = True
+    exact: bool = False
+
+    @property
+    def representatives(self) -> Representatives:
+        raise ValueError("the weights were not kept, only means; ask for weights, or for mean(functional)")
+
+    def expectation(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        raise ValueError("the weights were not kept, only means; ask for weights, or for mean(functional)")
+
+    functional_standard_error = expectation
+
+    def mean(self, functional: Functional) -> NDArray[np.float64]:
+        self._check(functional)
+        return np.asarray(self.batches.mean(axis=0))
+
+    def mean_standard_error(self, functional: Functional) -> NDArray[np.float64]:
+        self._check(functional)
+        return np.asarray(self.batches.std(axis=0, ddof=1) / np.sqrt(len(self.batches)))
+
+    def predict(self, hypotheses: HypothesisClass, queries: Points) -> Prediction:
+        known = self.functional
+        if not (isinstance(known, Labels) and np.array_equal(known.queries, queries)):
+            raise ValueError("the weights were not kept, only other means; make the workload for these queries")
+        p, q = np.split(self.batches.mean(axis=0), 2)
+        with np.errstate(divide="ignore"):
+            log_p1, log_p0 = np.log(p), np.log(q)
+        error = self.mean_standard_error(known)[: len(p)]
+        return Prediction(p=p, log_p1=log_p1, log_p0=log_p0, standard_error=error, method=self.method)
+
+    def _check(self, functional: Functional) -> None:
+        if functional is not self.functional:
+            raise ValueError("the mean of another functional was computed; make the workload for this one")
 
 
 def weighted(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:

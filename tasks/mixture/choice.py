@@ -6,7 +6,7 @@ in a run.
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Literal, get_args
 
 from predcube.tasks.hypotheses.base import HypothesisClass
@@ -24,6 +24,8 @@ METHODS: tuple[Method, ...] = get_args(Method.__value__)
 EXACT_BUDGET = float(2**33)
 """Elementary operations (about a nanosecond each) that an exact method may take for one data set before ``auto``
 samples instead."""
+START = 5e4
+"""Operations of a mixture besides its sums, when these are few."""
 
 
 def inapplicable(
@@ -73,20 +75,17 @@ def operations(
     if method == "laplace":
         return _laplace(k, n, subset_size, beta, relative)
     if method == "support":
-        polynomials = 2.0 ** (k - k // 2) * subset_size * min(subset_size, math.ceil(n / k))
-        asking = 0.0
-        if not hypotheses.additive:
-            asking = sum(math.comb(k, t) * hypotheses.listing(k, t) for t in range(1, k + 1))
-        return 2e5 + polynomials + 2.0**k * (2.0 * subset_size + 10.0 * k) + asking
+        chances = 0.4 * 2.0 ** (k - k // 2) * subset_size * min(subset_size, math.ceil(n / k))
+        chances += 2.0**k * 0.12 * subset_size
+        if hypotheses.additive:
+            return START / 2 + chances + 8.0 * 2.0**k
+        asking = sum(math.comb(k, t) * hypotheses.listing(k, t) for t in range(1, k + 1))
+        return 2e5 + chances + 10.0 * k * 2.0**k + asking
     visited = float(math.comb(n, subset_size)) if method == "enumerate" else float(samples or SAMPLES)
     if hypotheses.additive and method == "enumerate":
-        return 4.0 * visited
+        return START + 4.0 * visited
     listing = hypotheses.listing(k, min(k, subset_size))
-    return visited * (8.0 * subset_size + listing * _distinct_share(hypotheses, visited, k, subset_size))
-
-
-_operations = lru_cache(maxsize=1024)(operations)
-"""Kept, since trials of a cell have the same counts and a count may take longer than the mixture."""
+    return visited * (20.0 * subset_size + listing * _distinct_share(hypotheses, visited, k, subset_size))
 
 
 def _distinct_share(hypotheses: HypothesisClass, visited: float, k: int, subset_size: int) -> float:
@@ -100,15 +99,15 @@ def _distinct_share(hypotheses: HypothesisClass, visited: float, k: int, subset_
 def _laplace(k: int, n: int, subset_size: int, beta: float, relative: bool) -> float:
     # Losses of different hypotheses are taken to differ by up to n/2: log Z ranges over β·n/2.
     nodes = 32.0 + 4.0 * (beta * n / 2 + math.log1p(subset_size))
-    if subset_size <= laplace.SMALL:
-        return nodes * 10.0 * n * subset_size
     if not relative:
         nodes = min(nodes, 250.0)
+    if subset_size <= laplace.SMALL:
+        return START + nodes * (8.0 * k + 1.2 * n * subset_size)
     angles = 15.0 if k > n / 2 else 9.0 + 4.3 * math.sqrt(subset_size)
     # Points of equal loss and count are merged: about a third is left where all points are distinct.
     merged = k / 3 if k > n / 2 else float(k)
     between = min(merged, 43.0 / beta) if beta > 0 else merged
-    return nodes * (3000.0 + between * angles * (6.0 if k > n / 2 else 30.0))
+    return START + nodes * (3000.0 + between * angles * (6.0 if k > n / 2 else 10.0))
 
 
 def choose_method(
@@ -168,7 +167,7 @@ def subset_mixture(
         )
     if method == "enumerate":
         return Enumeration(hypotheses=hypotheses, sample=sample, subset_size=subset_size, beta=beta)
-    cost = _operations(hypotheses, method, k=k, n=n, subset_size=subset_size, beta=beta, relative=relative)
+    cost = operations(hypotheses, method, k=k, n=n, subset_size=subset_size, beta=beta, relative=relative)
     compute: Callable[[], Mixture]
     if method == "analytic":
         compute = partial(analytic.subset_marginals, hypotheses, sample, subset_size=subset_size, beta=beta)

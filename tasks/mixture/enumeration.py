@@ -36,9 +36,7 @@ class Enumeration:
 
     @cached_property
     def visitor(self) -> visits.Visitor:
-        return visits.Visitor(
-            hypotheses=self.hypotheses, sample=self.sample, size=self.subset_size, beta=self.beta
-        )
+        return visits.Visitor(hypotheses=self.hypotheses, sample=self.sample, size=self.subset_size, beta=self.beta)
 
     @property
     def _each(self) -> float:
@@ -48,8 +46,9 @@ class Enumeration:
         k = len(self.sample.points)
         return 4.0 * self.subset_size + self.hypotheses.listing(k, min(k, self.subset_size))
 
-    @property
+    @cached_property
     def block(self) -> int:
+        """Subsets in a block."""
         if self._by_prefixes:
             return ADDITIVE_BLOCK
         fit = max(1, int(LEAF_OPERATIONS / self._each))
@@ -64,45 +63,27 @@ class Enumeration:
         return self._each * min(self.block, self.total)
 
     @cached_property
-    def _log_scale(self) -> NDArray[np.float64]:
-        """log λ_v of the points in order, with λ_0 = 1 (additive classes)."""
-        points = self.sample.points
-        losses = self.hypotheses.loss(self.hypotheses.representatives(points), points, self.sample.counts)
-        return np.asarray(self.beta * (losses[0] - losses[:0:-1]))
-
-    @cached_property
     def _by_prefixes(self) -> bool:
-        return self.hypotheses.additive and bool(np.abs(self._log_scale).max() <= visits.RANGE)
+        return self.hypotheses.additive and self.visitor.chart is not None
 
-    def partial(self, block: int) -> visits.Sums:
+    def partial(self, block: int) -> visits.Visited:
         start = block * self.block
         length = min(self.block, self.total - start)
         n, size = self.sample.n, self.subset_size
         if not self._by_prefixes:
             return self.visitor.visit(subsets.ranked(start, length, n, size), np.zeros(length, dtype=np.int64))
-        log_scale = self._log_scale
-        sums = np.zeros(len(log_scale) + 1)
-        _prefixes(subsets.unrank(start, n, size), length, self.visitor.place, np.exp(log_scale), sums)
-        with np.errstate(divide="ignore"):
-            logs = np.log(sums) + np.append(0.0, log_scale)
-        return visits.Sums(
-            names=np.arange(len(sums)),
-            logs=logs[None],
-            groups=np.zeros(1, dtype=np.int64),
-            spread=np.array([0.0, -np.inf, -np.inf]),
-        )
+        chart = self.visitor.chart
+        assert chart is not None
+        scale = np.exp(chart[1])
+        sums = np.zeros((1, len(scale)))
+        _prefixes(subsets.unrank(start, n, size), length, self.visitor.place, scale[0], scale[1:], sums[0])
+        return visits.Numbered(sums=sums, groups=np.zeros(1, dtype=np.int64), spread=visits.NOTHING)
 
-    def finish(self, total: visits.Sums) -> MixtureWeights:
-        if self._by_prefixes:
-            # Sums are numbered null, then points upwards; representatives come null, then points downwards.
-            representatives = self.hypotheses.representatives(self.sample.points)
-            logs = np.append(total.logs[0, 0], total.logs[0, :0:-1])
-        else:
-            found = total.logs[0] > -np.inf
-            representatives, logs = self.visitor.rows(total.names[found]), total.logs[0, found]
+    def finish(self, total: visits.Visited) -> MixtureWeights:
+        representatives, logs = self.visitor.weights(total)
         return MixtureWeights(
             representatives=representatives,
-            log_weights=logs - np.log(self.total),
+            log_weights=logs[0] - np.log(self.total),
             method="enumerate",
             subsets=self.total,
         )
@@ -113,11 +94,12 @@ def _prefixes(
     first: NDArray[np.int64],
     length: int,
     place: NDArray[np.int64],
+    null: float,
     scale: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:
     """Σ 1/Z over ``length`` subsets from ``first`` on in lexicographic order, for the null hypothesis (``sums[0]``)
-    and for each point of T (``sums[v + 1]``), with Z = 1 + Σ_{v∈T} ``scale[v]``.
+    and for each point of T (``sums[v + 1]``), with Z = ``null`` + Σ_{v∈T} ``scale[v]``.
 
     A stack holds Z of every prefix and the sum of 1/Z over the subsets that continue it: the last element runs in a
     tight loop of one addition, one division and one sum, and a prefix's sum is handed down when it is left. Equal
@@ -125,7 +107,7 @@ def _prefixes(
     """
     n, size = len(place), len(first)
     state = first.copy()
-    z = np.ones(size + 1)  # z[j]: of the first j elements
+    z = np.full(size + 1, null)  # z[j]: of the first j elements
     kept = np.zeros(size + 1)  # kept[j]: Σ 1/Z of the visited subsets that share the current first j elements
     for j in range(size):
         fresh = j == 0 or place[state[j]] != place[state[j - 1]]

@@ -5,16 +5,16 @@ worker draws them; the batches are equal in size, so that their spread gives a s
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.hypotheses.base import HypothesisClass, Representatives
-from predcube.tasks.mixture import subsets, visits
-from predcube.tasks.mixture.base import MixtureWeights, Occupancy, height, subtree
+from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.mixture import listings, subsets, visits
+from predcube.tasks.mixture.base import Functional, Means, MixtureWeights, Occupancy, Workload, height, subtree
 from predcube.tasks.seeds import stream
 
 BATCHES, FEWEST_BATCHES = 64, 16
@@ -23,6 +23,8 @@ SAMPLES = 2**14
 """Subsets unless asked: a standard error of p is then at most .004."""
 MOST_SAMPLES = 2**22
 """Subsets at most, unless asked, where a standard error is to be reached."""
+FIRST_ROUND = 2**10
+"""Subsets of the first round there."""
 BLOCK = 2**20
 """Elements of subsets drawn in one block: 8 MB of point indices. Blocks hold whole batches, or pieces of one."""
 KEPT = 2**25
@@ -32,7 +34,8 @@ KEPT = 2**25
 @dataclass(frozen=True, kw_only=True)  # no slots: tables are made once, where they are first needed
 class MonteCarlo:
     """The workload of ``samples`` random subsets, rounded up to equal batches. ``sample`` has occupied points only.
-    ``round``: which of several independent drawings this is."""
+    ``round``: which of several independent drawings this is. ``functional``, where given, is all that is wanted of the
+    weights: see ``visits``."""
 
     hypotheses: HypothesisClass
     sample: Occupancy
@@ -41,10 +44,17 @@ class MonteCarlo:
     samples: int = SAMPLES
     seed: int = 0
     round: int = 0
+    functional: Functional | None = None
 
     @cached_property
     def visitor(self) -> visits.Visitor:
-        return visits.Visitor(hypotheses=self.hypotheses, sample=self.sample, size=self.subset_size, beta=self.beta)
+        return visits.Visitor(
+            hypotheses=self.hypotheses,
+            sample=self.sample,
+            size=self.subset_size,
+            beta=self.beta,
+            functional=self.functional,
+        )
 
     @cached_property
     def batches(self) -> int:
@@ -75,7 +85,7 @@ class MonteCarlo:
     @property
     def cost(self) -> float:
         k = len(self.sample.points)
-        one = 8.0 * self.subset_size + self.hypotheses.listing(k, min(k, self.subset_size))
+        one = 20.0 * self.subset_size + self.hypotheses.listing(k, min(k, self.subset_size))
         return one * self.each * self._whole / self._pieces
 
     def _drawn(self, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -94,25 +104,33 @@ class MonteCarlo:
         groups = np.repeat([w[0] for w in wanted], [w[2] for w in wanted])
         return np.concatenate(rows), groups
 
-    def partial(self, block: int) -> visits.Sums:
+    def partial(self, block: int) -> visits.Visited:
         return self.visitor.visit(*self._drawn(block))
 
-    def finish(self, total: visits.Sums) -> MixtureWeights:
+    def finish(self, total: visits.Visited) -> MixtureWeights | Means:
         return self.mixture(total, self.each)
 
-    def mixture(self, total: visits.Sums, each: int) -> MixtureWeights:
-        """The weights from sums over ``each`` subsets in every batch."""
-        found = (total.logs > -np.inf).any(axis=0)
-        logs = total.logs if found.all() else total.logs[:, found]
-        logs = logs - math.log(each)
-        batches = len(logs)
+    def mixture(self, total: visits.Visited, each: int) -> MixtureWeights | Means:
+        """The mixture from sums over ``each`` subsets in every batch."""
+        batches = len(total.groups)
+        effective = float(np.exp(2.0 * total.spread[1] - total.spread[2]))
+        if isinstance(total, listings.Averages):
+            assert self.functional is not None
+            return Means(
+                functional=self.functional,
+                batches=total.sums / each,
+                subsets=each * batches,
+                effective_subsets=effective,
+            )
+        representatives, logs = self.visitor.weights(total)
+        logs -= math.log(each)
         return MixtureWeights(
-            representatives=self.visitor.rows(total.names[found]),
+            representatives=representatives,
             log_weights=np.logaddexp.reduce(logs, axis=0) - math.log(batches),
             method="mc",
             batches=np.exp(logs),
             subsets=each * batches,
-            effective_subsets=float(np.exp(2.0 * total.spread[1] - total.spread[2])),
+            effective_subsets=effective,
         )
 
 
@@ -121,15 +139,13 @@ class Sequential:
     """The workload of as many subsets as a standard error needs, in one block: when to stop follows from all subsets
     so far, so there is nothing to share out.
 
-    Rounds of subsets are drawn, each as large as all before it, until every column of ``functional`` (representatives
-    → (M,) or (M, Q); as a function of a module or a ``partial`` of one) has a standard error of at most
-    ``standard_error``. Doubling keeps the interval after the last round near its level: the decision is taken a few
-    times, not after every batch. ArithmeticError where ``samples`` subsets do not do.
+    Rounds of subsets are drawn, each as large as all before it, until every mean of ``start``'s functional has a
+    standard error of at most ``standard_error``. Doubling keeps the interval after the last round near its level: the
+    decision is taken a few times, not after every batch. ArithmeticError where ``samples`` subsets do not do.
     """
 
     start: MonteCarlo
     standard_error: float
-    functional: Callable[[Representatives], NDArray[np.float64]]
     samples: int = MOST_SAMPLES
 
     @property
@@ -140,16 +156,17 @@ class Sequential:
     def cost(self) -> float:
         return self.start.cost * self.start.blocks
 
-    def partial(self, block: int) -> MixtureWeights:
-        drawing, total, each = self.start, None, 0
+    def partial(self, block: int) -> MixtureWeights | Means:
+        functional = self.start.functional
+        assert functional is not None
+        drawing, each = self.start, 0
+        total: Any = None  # Visited; all rounds give sums of one kind
         while True:
-            found: visits.Sums = subtree(drawing, height(drawing.blocks), 0)
+            found = subtree(drawing, height(drawing.blocks), 0)
             total = found if total is None else total.add(found)
             each += drawing.each
             mixture = self.start.mixture(total, each)
-            reached = float(
-                np.max(mixture.functional_standard_error(self.functional(mixture.representatives)), initial=0.0)
-            )
+            reached = float(np.max(mixture.mean_standard_error(functional), initial=0.0))
             if reached <= self.standard_error:
                 return mixture
             batches = self.start.batches
@@ -161,5 +178,20 @@ class Sequential:
                 )
             drawing = replace(drawing, samples=each * batches, round=drawing.round + 1)
 
-    def finish(self, total: MixtureWeights) -> MixtureWeights:
+    def finish(self, total: MixtureWeights | Means) -> MixtureWeights | Means:
         return total
+
+
+def aimed(
+    workload: Workload, functional: Functional, *, standard_error: float | None = None, samples: int | None = None
+) -> Workload:
+    """The same computation for the sake of one functional's mean alone: mc then takes flat memory whatever the class,
+    and stops at a ``standard_error`` of it where one is given (within ``samples`` subsets). An exact workload is
+    returned as it is."""
+    if not isinstance(workload, MonteCarlo):
+        return workload
+    if standard_error is None:
+        return replace(workload, functional=functional)
+    most = MOST_SAMPLES if samples is None else samples
+    start = replace(workload, functional=functional, samples=min(FIRST_ROUND, most))
+    return Sequential(start=start, standard_error=standard_error, samples=most)
