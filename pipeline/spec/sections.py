@@ -65,6 +65,10 @@ def parse_section(
         rest["matrix"] = _class_file(rest.pop("path"), "matrix" in rest, path, directory, mistakes, notes)
         if rest["matrix"] is None:
             return None
+    if role == "learner" and "inner" in declared(known[kind]) and isinstance(rest.get("inner"), Mapping):
+        rest["inner"] = parse_section(role, rest["inner"], f"{path}.inner", mistakes, directory=directory)
+        if rest["inner"] is None:
+            return None
     parameters = check_table(
         rest,
         known[kind],
