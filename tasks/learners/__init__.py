@@ -12,6 +12,7 @@ from predcube.tasks.learners.erm import Erm
 from predcube.tasks.learners.exponential import Exponential
 from predcube.tasks.learners.stable import Stable
 from predcube.tasks.learners.stable_flip import StableFlip
+from predcube.tasks.learners.stable_net import StableNet
 from predcube.tasks.learners.subsample import Subsample
 from predcube.tasks.learners.subsample_average import SubsampleAverage
 from predcube.tasks.learners.two_point import TwoPoint
@@ -20,6 +21,7 @@ KINDS: Mapping[str, type[Learner]] = {
     cls.kind: cls
     for cls in (
         Stable,
+        StableNet,
         StableFlip,
         DfRealizable,
         DfAgnostic,
