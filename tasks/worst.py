@@ -198,7 +198,9 @@ def _witness(
     """The two samples of one group that show the largest of ``values`` (R, Q, 2)."""
     g, q, y = np.unravel_index(int(values.argmax()), values.shape)
     logs = log_p[groups[g], q, y]
-    old, new = int(logs.argmax()), int(logs.argmin())
+    # Where all are equal the least is the largest again, and that would be no replacement.
+    old = int(logs.argmax())
+    new = int(np.where(np.arange(len(logs)) == old, np.inf, logs).argmin())
     position = None
     if tried.ndim == 2:
         types, other = tried[groups[g, old]], tried[groups[g, new]]

@@ -180,6 +180,14 @@ def test_worst_case_is_the_largest_audit(kind: str, name: str) -> None:
         assert counts[w.old] > 0
 
 
+@pytest.mark.parametrize(("kind", "extra"), [("erm", {}), ("subsample_average", {"chunks": 2})])
+def test_worst_case_of_a_constant_prediction_still_shows_two_data_sets(kind: str, extra: dict[str, int]) -> None:
+    got = worst_case(learners.build(kind, **extra), hypotheses.build("table", matrix=[[0, 0]]), 2)
+    assert (got.stability, got.privacy_loss) == (0, 0)
+    for witness in got.witness.values():
+        assert witness.old != witness.new
+
+
 def test_worst_case_refuses_what_it_cannot_try() -> None:
     learner = learners.build("stable", gamma=0.5, subset_size=1)
     with pytest.raises(ValueError, match=r"20 points has \d+ data sets, above limit = 200000"):
