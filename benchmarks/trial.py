@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from predcube.tasks import distributions, hypotheses, learners
+from predcube.tasks.hypotheses.thresholds import _lost as lost
 from predcube.tasks.mixture import evaluate, laplace, support
+from predcube.tasks.mixture.contour import _merged as merged
 from predcube.tasks.trials import Problem, measure, method_of, prepare
 
 
@@ -132,6 +134,43 @@ def integral(case: Case, allowance: float) -> None:
     )
 
 
+def passes(case: Case, allowance: float) -> None:
+    """A line for each single pass over a sample that is compiled, against the array operations it stands for."""
+    problem = case.problem
+    ready = prepare(problem, 0)
+    h, sample = problem.hypotheses, ready.sample
+    points, counts = sample.points.astype(np.float64), sample.counts.astype(np.float64)
+    cuts = h.representatives(sample.points)
+    log_scale, held = np.round(np.sin(points), 1), sample.counts.sum(axis=1)
+
+    def lost_by_numpy() -> NDArray[np.float64]:
+        before = np.append(0.0, np.cumsum(counts[:, 1]))
+        rest = np.append(np.cumsum(counts[::-1, 0])[::-1], 0.0)
+        place = np.searchsorted(points, cuts)
+        return np.asarray(before[place] + rest[place])
+
+    def merged_by_numpy() -> NDArray[np.int64]:
+        sizes, kind = np.unique(held, return_inverse=True)
+        _, place = np.unique(log_scale, return_inverse=True)
+        return np.unique(place * len(sizes) + kind, return_inverse=True, return_counts=True)[1]
+
+    order = np.lexsort((held, log_scale))
+    assert np.array_equal(lost_by_numpy(), lost(points, counts, cuts))
+    assert np.array_equal(merged_by_numpy(), merged(log_scale, held, order)[-1])
+    for name, plain, compiled in (
+        ("losses of thresholds", lost_by_numpy, lambda: lost(points, counts, cuts)),
+        (
+            "points merged, sorting included",
+            merged_by_numpy,
+            lambda: merged(log_scale, held, np.lexsort((held, log_scale))),
+        ),
+    ):
+        slow, fast = microseconds(plain, allowance), microseconds(compiled, allowance)
+        print(
+            f"{name}, n={case.n}, k={len(points)}: numba {fast:.1f} us, NumPy {slow:.1f} us, ratio {slow / fast:.1f}x"
+        )
+
+
 def _sample(case: Case) -> tuple[NDArray[np.float64], NDArray[np.int64], int, float]:
     problem = case.problem
     sample = prepare(problem, 0).sample
@@ -160,6 +199,8 @@ def _main(tiny: bool) -> None:
         split(case, allowance)
     for points, n, gamma in ((6, 60, 0.1), (9, 100, 0.1), (9, 200, 0.2), (12, 200, 0.1)):
         supports(Case(points=points, n=n // scale, gamma=gamma), allowance)
+    for points_given in (9, None):
+        passes(Case(points=points_given, n=100 // scale, gamma=0.1), allowance)
     for n, gamma in ((60, 0.1), (100, 0.1), (150, 0.16), (400, 0.2)):
         integral(Case(points=None, n=n // scale, gamma=gamma), allowance)
 

@@ -26,7 +26,7 @@ from predcube.tasks.mixture.base import MixtureWeights, Occupancy, log_sum
 STEP = 0.25
 LEFT = -3.6  # t·Z_max = exp(−3.6 − e^{3.6}) is 5e-18 of the whole integral and falls
 RIGHT = 3.7  # e^{−t·Z_min} = e^{−40}
-SMALL = 24
+SMALL = 20
 """Up to this n' the recursion, O(n·n') a node, is no slower than the contour."""
 SHARED = 64
 """Up to this many points samples share tables; beyond, each is quicker by itself, points of equal loss merged."""

@@ -5,7 +5,6 @@ Always true: losses are whole numbers of examples, exact below 2^53.
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -39,29 +38,13 @@ def occupancy(x: ArrayLike, y: ArrayLike, domain: Points | None = None) -> Occup
 
 def tally(points: Points, labels: NDArray[Any]) -> Occupancy:
     """``occupancy`` over the distinct points of a sample that is known to be one."""
-    if points.ndim == 1:
-        order = points.argsort()
-        distinct, counts = _runs(points[order], labels[order])
-        return Occupancy(points=distinct, counts=counts)
-    distinct, place = np.unique(points, return_inverse=True, axis=0)
+    distinct: Points
+    distinct, place = np.unique(points, return_inverse=True, axis=0 if points.ndim == 2 else None)  # type: ignore[assignment]
     return Occupancy(points=distinct, counts=_counted(place.reshape(-1), labels, len(distinct)))
 
 
 def _counted(place: NDArray[np.intp], labels: NDArray[Any], k: int) -> NDArray[np.int64]:
     return np.bincount(2 * place + labels.astype(np.int64), minlength=2 * k).reshape(k, 2).astype(np.int64)
-
-
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _runs(points: Points, labels: NDArray[Any]) -> tuple[Points, NDArray[np.int64]]:
-    """The distinct values of sorted ``points`` and how often each label stands at each."""
-    distinct, counts = np.empty_like(points), np.zeros((len(points), 2), dtype=np.int64)
-    k = 0
-    for i in range(len(points)):
-        if i == 0 or points[i] != points[i - 1]:
-            distinct[k] = points[i]
-            k += 1
-        counts[k - 1, int(labels[i])] += 1
-    return distinct[:k].copy(), counts[:k].copy()
 
 
 def occupied(sample: Occupancy) -> Occupancy:
