@@ -57,6 +57,37 @@ def amplified_privacy_loss(epsilon: float, share: float) -> float:
     return math.log1p(share * math.expm1(epsilon))
 
 
+def drawn_privacy_loss(share: float, spent: float, alpha: float) -> float:
+    """ε of an answer that is turned round with probability α, of a learner that is ``spent``-private unless the
+    replaced record is drawn, which has probability q = ``share``: ln(e^spent + (1 − 2α)q/α).
+
+    P_S ≤ e^spent·P_S′ + q before the flip; after it no answer is rarer than α.
+    """
+    return math.log(math.exp(spent) + (1.0 - 2.0 * alpha) * share / alpha)
+
+
+def swapped_privacy_loss(n: int, subset_size: int, eta: float, alpha: float, delta: float) -> float:
+    """ε of the main private learner by its proof: ln(A + (1 − 2α)δ/α), A = e^{3/(ηn)}(1 + 4e⁶n'/(n − n')).
+
+    δ is the probability that the replaced record is drawn and the others drawn are no η-net of the rest, a function of
+    the data. Needs ηn ≥ 1; infinite where n' = n. Dagan & Feldman 2020, Lemmas swap and S-Sp.
+    """
+    if subset_size == n:
+        return math.inf
+    factor = math.exp(3.0 / (eta * n)) * (1.0 + 4.0 * math.exp(6.0) * subset_size / (n - subset_size))
+    return math.log(factor + (1.0 - 2.0 * alpha) * delta / alpha)
+
+
+def relabelled_subset_privacy_loss(n: int, subset_size: int, epsilon: float) -> float:
+    """ε of a learner that relabels the drawn records alone and votes at privacy 1: ln(e^ε + 4e³n'/(n − n')).
+
+    Derived from the proof of Li, Wang & Ye (COLT 2025); infinite where n' = n.
+    """
+    if subset_size == n:
+        return math.inf
+    return math.log(math.exp(epsilon) + 4.0 * math.exp(3.0) * subset_size / (n - subset_size))
+
+
 def exponential_stability(epsilon: float) -> float:
     """γ of the exponential mechanism with weights exp(−ε n L_S/2): tanh(ε/4), as the odds move by at most e^ε."""
     return math.tanh(epsilon / 4)

@@ -10,6 +10,7 @@ from predcube.tasks.learners.df_realizable import DfRealizable
 from predcube.tasks.learners.df_thresholds import DfThresholds
 from predcube.tasks.learners.erm import Erm
 from predcube.tasks.learners.exponential import Exponential
+from predcube.tasks.learners.private import Private
 from predcube.tasks.learners.stable import Stable
 from predcube.tasks.learners.stable_flip import StableFlip
 from predcube.tasks.learners.stable_net import StableNet
@@ -23,6 +24,7 @@ KINDS: Mapping[str, type[Learner]] = {
         Stable,
         StableNet,
         StableFlip,
+        Private,
         DfRealizable,
         DfAgnostic,
         DfThresholds,

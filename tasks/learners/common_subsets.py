@@ -6,18 +6,23 @@ differ in one record at most, and in none where only a label changed. The predic
 with nearly the same error, which cancels in their difference. (T does not depend on labels, so records need none.)
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from predcube.tasks.answers import log_probabilities
-from predcube.tasks.hypotheses.base import HypothesisClass, Points
+from predcube.tasks.hypotheses.base import HypothesisClass, Points, Representatives
 from predcube.tasks.mixture.samples import mistakes
 
 SAMPLES = 1024
 """Subsets where no number is given."""
 CALL = 1e5
 """Operations, about, of handling one of the sets of points that a drawn subset gives among the samples."""
+
+type Answers = Callable[[NDArray[np.intp], Representatives, NDArray[np.float64]], NDArray[np.float64]]
+"""Probabilities of both answers, (R, Q, 2), from rows (R,) of samples, candidates (M, …) and log-weights (R, M)."""
 
 
 def common_subsets(
@@ -30,10 +35,14 @@ def common_subsets(
     beta: float,
     samples: int,
     rng: np.random.Generator,
+    most: NDArray[np.int64] | None = None,
+    answers: Answers | None = None,
 ) -> NDArray[np.float64]:
-    """Estimates of ln Pr[answer y] before any flip: ``counts`` (B, k, 2) → (B, queries, 2)."""
+    """Estimates of ln Pr[answer y] before any flip: ``counts`` (B, k, 2) → (B, queries, 2). ``most`` (k,) is how many
+    records a point may hold in any sample, these or others that are to share their subsets; ``answers`` says what
+    else than its own labels a hypothesis answers."""
     held = counts.sum(axis=2)
-    most = held.max(axis=0)
+    most = held.max(axis=0) if most is None else most
     place = np.repeat(np.arange(len(points)), most)  # records: `most` at each point, a sample holding the first of them
     number = np.arange(len(place)) - np.repeat(np.cumsum(most) - most, most)
     layouts, layout = np.unique(held, axis=0, return_inverse=True)
@@ -50,6 +59,9 @@ def common_subsets(
             rows = np.flatnonzero(group[layout] == g)
             candidates = hypotheses.representatives(points[support])
             log_weights = log_softmax(-beta * mistakes(hypotheses, candidates, points, counts[rows]), axis=1)
-            total[rows] += np.exp(log_probabilities(log_weights, hypotheses.predict(candidates, queries)))
+            if answers is None:
+                total[rows] += np.exp(log_probabilities(log_weights, hypotheses.predict(candidates, queries)))
+            else:
+                total[rows] += answers(rows, candidates, log_weights)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(total / samples))
