@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predcube.pipeline.costs import Costs, Counts, calibrate, workload_counts
-from predcube.pipeline.failures import OverBudget
+from predcube.pipeline.failures import BadInput, OverBudget
 from predcube.pipeline.grid import Grid
 from predcube.pipeline.shaping import blueprint, bytes_on_disk, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
@@ -113,6 +113,8 @@ def plan(
     ``schema`` is that of an existing store, whose chunk lengths are kept; ``costs`` (default: calibrated here) are the
     speeds of this machine. Raises ``OverBudget``, before anything starts.
     """
+    if budget is not None and not budget >= 0:
+        raise BadInput(f"budget {budget:g}: must be at least 0; give core-hours, as in --budget 0.5")
     workers = workers or len(os.sched_getaffinity(0))
     grid = Grid(sweep)
     rows, which = grid.groups

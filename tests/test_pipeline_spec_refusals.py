@@ -430,3 +430,78 @@ def test_a_traceback_is_never_shown(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "predcube: nowhere.toml: no such file; give the path of a sweep spec (TOML)\n"
+
+
+MISTYPED = {
+    "a bare decimal": ("noise = .7", "a number begins with a digit: 0.7"),
+    "a bare decimal in a list": ("noise = [.7, 1]", "a number begins with a digit: 0.7"),
+    "a decimal comma": ("gamma = 0,1  # γ", "a decimal point is a point: 0.1"),
+}
+
+
+@pytest.mark.parametrize(("line", "cure"), MISTYPED.values(), ids=MISTYPED)
+def test_a_number_that_toml_does_not_read_is_written_out(line: str, cure: str) -> None:
+    with pytest.raises(BadInput, match="line 2: not TOML") as refused:
+        load_spec(f"n = 3\n{line}\n")
+    assert cure in str(refused.value)
+
+
+@pytest.mark.parametrize("entry", [2, 0.5, "a"])
+def test_an_entry_of_a_matrix_that_is_no_label_is_said(entry: Any) -> None:
+    spec = changed("hypotheses", {"kind": "table", "matrix": [[0, 1], [0, entry]]})
+    [mistake] = [m for m in problems(spec) if m.path.startswith("hypotheses")]
+    assert mistake.path == "hypotheses.matrix[1][1]"
+    assert mistake.message.endswith("give a list of lists of 0 or 1")
+
+
+DEGENERATE = {
+    "a label that never varies": ({"features": ["weight"], "label": "sex = 2"}, "table.label", "is 0 in every row"),
+    "a feature twice": ({"features": ["weight", "weight"], "label": "sex"}, "table.features[1]", "stands twice"),
+}
+
+
+@pytest.mark.parametrize(("given", "place", "said"), DEGENERATE.values(), ids=DEGENERATE)
+def test_a_table_with_nothing_to_learn_from_is_refused(
+    given: dict[str, Any], place: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text(ROWS)
+    spec = changed("distribution", ...) | {"table": {"path": str(tmp_path / "rows.csv"), **given}, "sweep": {"n": [2]}}
+    [mistake] = problems(spec | {"hypotheses": {"kind": "thresholds"}})
+    assert (mistake.path, said in mistake.message) == (place, True)
+
+
+@pytest.mark.parametrize("path", ["n", "hypotheses/points"])
+def test_a_size_that_no_memory_holds_is_refused_before_anything_is_drawn(path: str) -> None:
+    spec = changed(path, 10**12)
+    [mistake] = problems(spec | {"sweep": {}} if path == "n" else spec)
+    assert (mistake.path, "is out of range" in mistake.message) == (path.replace("/", "."), True)
+
+
+MISUSED = {
+    "a word for a number": (["plan", "s.toml", "--workers", "two"], "--workers two: should be a valid integer"),
+    "a number out of range": (
+        ["plan", "s.toml", "--budget", "-1"],
+        "--budget -1: should be greater than or equal to 0",
+    ),
+    "an unknown format": (["query", "s", "--format", "xml"], "--format xml: must be one of 'table', 'csv'"),
+    "an unknown option": (["run", "s.toml", "--extnd"], "no such option: --extnd"),
+    "a missing option": (["run", "s.toml"], "missing option '--store'"),
+    "an unknown command": (["runn"], "no such command 'runn'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISUSED.values(), ids=MISUSED)
+def test_misused_options_get_one_line(predcube: Any, arguments: list[str], said: str) -> None:
+    status, out, err = predcube(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"predcube: {said}")
+    assert "--help" in err
+
+
+@pytest.mark.parametrize("budget", ["nan", "-1"])
+def test_a_budget_that_is_none_is_refused(predcube: Any, tmp_path: Path, budget: str) -> None:
+    (tmp_path / "good.toml").write_text(TEXT)
+    status, out, err = predcube("run", "good.toml", "--store", "s.zarr", "--cluster", "serial", "--budget", budget)
+    assert (status, out) == (2, "")
+    assert err == f"predcube: budget {budget}: must be at least 0; give core-hours, as in --budget 0.5\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["good.toml"]

@@ -122,7 +122,9 @@ def _refusal(kind: str, value: Any, context: Mapping[str, Any], field: Declared)
     wanted = field.wanted
     if kind == "literal_error":
         options = [v for v in _literals(field.annotation) if isinstance(v, str)]
-        return unknown(value, options, field.name) if isinstance(value, str) else f"{show(value)}; give {wanted}"
+        if isinstance(value, str) and options:
+            return unknown(value, options, field.name)
+        return f"{show(value)} is not possible here; give {wanted}"
     if kind == "finite_number" or (isinstance(value, float) and not math.isfinite(value)):
         return f"{show(value)} is not finite; give {wanted}"
     if kind.endswith("_type") or kind in ("int_from_float", "int_parsing", "float_parsing"):
@@ -154,7 +156,11 @@ def _words(annotation: Any, bounds: str = "") -> Iterator[str]:
     elif get_origin(annotation) in (tuple, list) or annotation in (tuple, list):
         inner = [a for a in get_args(annotation) if a is not Ellipsis]
         first = next(_words(inner[0]), "values") if inner else "values"
-        yield f"a list of {first.removeprefix('a ').removeprefix('an ')}s" if " " in first else f"a list of {first}"
+        article, _, rest = first.partition(" ")
+        if article in ("a", "an"):
+            head, of, tail = rest.partition(" of ")
+            first = f"{head}s{of}{tail}"
+        yield f"a list of {first}"
     elif get_origin(annotation) is not None and get_args(annotation):
         yield "a table"
     elif hasattr(annotation, "__value__"):

@@ -20,7 +20,7 @@ class File:
     name: Annotated[str, MinLen(1)] = "sweep"
     kind: Literal["prediction", "predictability"] = "prediction"
     seed: Annotated[int, Ge(0), Lt(2**63)] = 0
-    n: Annotated[int, Ge(1)] | None = None
+    n: Annotated[int, Ge(1), Le(10**7)] | None = None
     hypotheses: dict[str, Any] | None = None
     distribution: dict[str, Any] | None = None
     table: dict[str, Any] | None = None

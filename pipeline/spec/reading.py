@@ -83,4 +83,10 @@ def _explain(text: str, message: str) -> str:
         return f"line {number}: {show(line.strip())} is already set above; keep one of the two"
     bare = re.match(r"^\s*[^=]+=\s*([A-Za-z_]\w*)\s*(#.*)?$", line)
     cure = f'; text is written in quotes: "{bare.group(1)}"' if bare else ""
+    half = re.match(r"^[^=#]+=\s*\[?\s*([+-]?)(\.\d+)", line)
+    comma = re.match(r"^[^=#]+=\s*([+-]?\d+),(\d+)\s*(#.*)?$", line)
+    if half:
+        cure = f"; a number begins with a digit: {half.group(1)}0{half.group(2)}"
+    elif comma:
+        cure = f"; a decimal point is a point: {comma.group(1)}.{comma.group(2)}"
     return f"line {number}: not TOML, {reason}: {show(line.strip())}{cure}"

@@ -53,11 +53,19 @@ def read_rows(section: Section, directory: str) -> TableRows:
         table = read_table(str(path))
     except StoreError as e:
         raise BadTable("path", str(e)) from None
+    for i, name in enumerate(section["features"]):
+        if name in section["features"][:i]:
+            raise BadTable(f"features[{i}]", f'"{name}" stands twice; name each column once')
     features = [_feature(table, name, i) for i, name in enumerate(section["features"])]
     labels = _labels(table, section["label"])
     kept = np.isfinite(labels) & np.all([np.isfinite(f) for f in features], axis=0)
     if kept.sum() < 2:
         raise BadTable("path", f"{section['path']}: {kept.sum()} of {len(kept)} rows have every value; give at least 2")
+    if len(only := np.unique(labels[kept])) == 1:
+        raise BadTable(
+            "label",
+            f'"{section["label"]}" is {only[0]:.0f} in every row; check its value or its column',
+        )
     x = np.stack([f[kept] for f in features], axis=-1)
     y = labels[kept].astype(np.uint8)
     digest = hashlib.sha256(np.ascontiguousarray(x, dtype="<f8").tobytes() + y.tobytes() + repr(x.shape).encode())

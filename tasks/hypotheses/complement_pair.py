@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from annotated_types import Ge, MinLen
+from annotated_types import Ge, Le, MinLen
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
-from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.points import LARGEST_GRID, distinct, finite_points, real_points
 from predcube.tasks.hypotheses.row_charts import RowChart, row_chart
 from predcube.tasks.parameters import check
 
@@ -22,7 +22,7 @@ class ComplementPair(HypothesisClass):
     its own labeling (h where there are no points). A concept is named by 0 or 1.
     """
 
-    points: Annotated[int, Ge(1)] | None = None
+    points: Annotated[int, Ge(1), Le(LARGEST_GRID)] | None = None
     labels: Annotated[tuple[Literal[0, 1], ...], MinLen(1)] | None = None
 
     kind: ClassVar[str] = "complement_pair"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
-from predcube.tasks.hypotheses.points import distinct, finite_points
+from predcube.tasks.hypotheses.points import LARGEST_GRID, distinct, finite_points
 from predcube.tasks.parameters import check
 
 LARGEST_LISTED = 20
@@ -24,7 +24,7 @@ class Cube(HypothesisClass):
     named by its labels, as a list or as text of 0 and 1.
     """
 
-    points: Annotated[int, Ge(1)]
+    points: Annotated[int, Ge(1), Le(LARGEST_GRID)]
 
     kind: ClassVar[str] = "cube"
     source: ClassVar[str] = "Dagan & Feldman 2020, Theorem sta-lb (the shattered set of the lower bound)"

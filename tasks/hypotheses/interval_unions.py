@@ -9,12 +9,12 @@ from math import comb
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.charts import LARGEST_CHART, IntervalChart, interval_chart
-from predcube.tasks.hypotheses.points import distinct, finite_points, named_numbers, real_points
+from predcube.tasks.hypotheses.points import LARGEST_GRID, distinct, finite_points, named_numbers, real_points
 from predcube.tasks.parameters import check
 
 
@@ -28,7 +28,7 @@ class IntervalUnions(HypothesisClass):
     """
 
     count: Annotated[int, Ge(1)]
-    points: Annotated[int, Ge(1)] | None = None
+    points: Annotated[int, Ge(1), Le(LARGEST_GRID)] | None = None
 
     kind: ClassVar[str] = "interval_unions"
     source: ClassVar[str] = "Shalev-Shwartz & Ben-David 2014, chapter 6 (unions of intervals)"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
@@ -19,7 +19,7 @@ from predcube.tasks.hypotheses.interval_unions import (
     named_bounds,
     runs,
 )
-from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.points import LARGEST_GRID, distinct, finite_points, real_points
 from predcube.tasks.parameters import check
 
 
@@ -32,7 +32,7 @@ class Intervals(HypothesisClass):
     1. A concept is named by its bounds [lo, hi], or "empty".
     """
 
-    points: Annotated[int, Ge(1)] | None = None
+    points: Annotated[int, Ge(1), Le(LARGEST_GRID)] | None = None
 
     kind: ClassVar[str] = "intervals"
     source: ClassVar[str] = "Shalev-Shwartz & Ben-David 2014, chapter 6 (intervals)"

@@ -6,11 +6,11 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
-from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.points import LARGEST_GRID, distinct, finite_points, real_points
 from predcube.tasks.parameters import check
 
 
@@ -23,7 +23,7 @@ class PointFunctions(HypothesisClass):
     "all-zero".
     """
 
-    points: Annotated[int, Ge(1)] | None = None
+    points: Annotated[int, Ge(1), Le(LARGEST_GRID)] | None = None
 
     kind: ClassVar[str] = "points"
     source: ClassVar[str] = "Beimel, Brenner, Kasiviswanathan & Nissim 2014 (POINT)"

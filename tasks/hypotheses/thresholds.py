@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 import numba
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
-from predcube.tasks.hypotheses.points import distinct, finite_points, real_points
+from predcube.tasks.hypotheses.points import LARGEST_GRID, distinct, finite_points, real_points
 from predcube.tasks.parameters import check
 
 
@@ -24,7 +24,7 @@ class Thresholds(HypothesisClass):
     cut, or "all-zero".
     """
 
-    points: Annotated[int, Ge(1)] | None = None
+    points: Annotated[int, Ge(1), Le(LARGEST_GRID)] | None = None
 
     kind: ClassVar[str] = "thresholds"
     source: ClassVar[str] = "Dagan & Feldman 2020, section 1 (the class of VC dimension 1)"
