@@ -11,6 +11,7 @@ from predcube.tasks.learners.df_thresholds import DfThresholds
 from predcube.tasks.learners.erm import Erm
 from predcube.tasks.learners.exponential import Exponential
 from predcube.tasks.learners.private import Private
+from predcube.tasks.learners.private_lwy import PrivateLwy
 from predcube.tasks.learners.stable import Stable
 from predcube.tasks.learners.stable_flip import StableFlip
 from predcube.tasks.learners.stable_net import StableNet
@@ -25,6 +26,7 @@ KINDS: Mapping[str, type[Learner]] = {
         StableNet,
         StableFlip,
         Private,
+        PrivateLwy,
         DfRealizable,
         DfAgnostic,
         DfThresholds,
