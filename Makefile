@@ -28,5 +28,9 @@ test: $(VENV)/installed
 bench: $(VENV)/installed
 	for program in benchmarks/[a-z]*.py; do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
 
+docs: $(VENV)/installed
+	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/examples.py
+
 clean:
 	rm -rf $(VENV) demo report.html
