@@ -29,6 +29,8 @@ SAMPLES = 1024
 """Subsets where no number is given: each trains its own voters."""
 BLOCK = 2**10
 """Choices of records, told by chunk and type, in one block."""
+TOGETHER = 2**22
+"""Scores or votes held at once."""
 STATE = 20_000.0
 """Operations, about, of one such choice besides its scores."""
 
@@ -164,10 +166,15 @@ class PrivateLwy(Learner):
                 seed=0 if seed is None else seed,
                 voted=voted,
             )
-            total = work.partial(0)
-            for block in range(1, work.blocks):
-                total = total.add(work.partial(block))
-            found[b] = work.finish(total).log_p
+            if method == "mc":
+                drawn = [work.choices(block) for block in range(work.blocks)]
+                chosen, chances = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+                found[b] = work.log_sums(chosen, chances) - math.log(work.total)
+            else:
+                total = work.partial(0)
+                for block in range(1, work.blocks):
+                    total = total.add(work.partial(block))
+                found[b] = total.log_p(0.0)[0]
         return found
 
     def operations(
@@ -248,19 +255,29 @@ class Drawn:
     def cost(self) -> float:
         return STATE * self.total / self.blocks
 
-    def partial(self, block: int) -> Sums:
-        numbers, held, place = self._cells
+    def choices(self, block: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Those of a block: how many records of each occupied cell (U, cells), and what each counts for (U,)."""
+        _, held, place = self._cells
         if self.samples is None:
-            chosen = submultisets.choices(held, self.size, block * BLOCK, min((block + 1) * BLOCK, self.total))
-            chances = np.exp(submultisets.log_chances(held[None], chosen)[0])
-        else:
-            n = len(self.types)
-            rng = stream(self.seed, "subsets", n, self.size, block)
-            drawn = place[subsets.sampled(rng, self.total // BATCHES, n, self.size)]
-            flat = (np.arange(len(drawn))[:, None] * len(held) + drawn).ravel()
-            each = np.bincount(flat, minlength=len(drawn) * len(held)).reshape(len(drawn), -1)
-            chosen, times = np.unique(each, axis=0, return_counts=True)
-            chances = times.astype(np.float64)
+            stop = min((block + 1) * BLOCK, self.total)
+            chosen = submultisets.choices(held, self.size, block * BLOCK, stop)
+            return chosen, np.exp(submultisets.log_chances(held[None], chosen)[0])
+        n = len(self.types)
+        rng = stream(self.seed, "subsets", n, self.size, block)
+        drawn = place[subsets.sampled(rng, self.total // BATCHES, n, self.size)]
+        flat = (np.arange(len(drawn))[:, None] * len(held) + drawn).ravel()
+        each = np.bincount(flat, minlength=len(drawn) * len(held)).reshape(len(drawn), -1)
+        return each, np.ones(len(each))
+
+    def partial(self, block: int) -> Sums:
+        logs = self.log_sums(*self.choices(block))
+        return Sums(logs=logs[None, None], groups=np.array([0 if self.samples is None else block]))
+
+    def log_sums(self, chosen: NDArray[np.int64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """ln of the answers' probabilities summed over some choices: (Q, 2)."""
+        numbers = self._cells[0]
+        distinct, place = np.unique(chosen, axis=0, return_inverse=True)
+        counted = np.bincount(place.reshape(-1), weights=chances)
         kinds = 2 * len(self.points)
         voted = self.voted or Relabelling(
             hypotheses=self.hypotheses,
@@ -268,15 +285,11 @@ class Drawn:
             labels=self.hypotheses.labelings(self.points),
             queries=self.queries,
         )
-        flat_spread = np.zeros((len(chosen), self.learner._chunks * kinds), dtype=np.int64)
-        flat_spread[:, numbers] = chosen
-        spread = flat_spread.reshape(len(chosen), self.learner._chunks, kinds)
-        whole = np.bincount(self.types, minlength=kinds)
-        answers = self.answers(voted, spread, whole)
-        with np.errstate(divide="ignore"):
-            logs = np.log(np.einsum("u,uqy->qy", chances, answers))
-        group = np.array([0 if self.samples is None else block])
-        return Sums(logs=logs[None, None], groups=group)
+        flat = np.zeros((len(distinct), self.learner._chunks * kinds), dtype=np.int64)
+        flat[:, numbers] = distinct
+        spread = flat.reshape(len(distinct), self.learner._chunks, kinds)
+        answers = self.answers(voted, spread, np.bincount(self.types, minlength=kinds))
+        return np.asarray(np.log(np.einsum("u,uqy->qy", counted, answers)))
 
     def finish(self, total: Sums) -> Any:
         if self.samples is None:
@@ -293,32 +306,51 @@ class Drawn:
     def answers(self, voted: Relabelling, spread: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
         """Pr[answer y] given each choice: ``spread`` (U, r, 2k) drawn of each chunk and type, ``whole`` (2k,) the
         sample → (U, Q, 2). No answer is rarer than e^{−r}, about."""
-        learner, k = self.learner, len(self.points)
+        k = len(self.points)
         drawn = spread.sum(axis=1)
         rest = (whole - drawn).reshape(-1, k, 2)
         at = drawn.reshape(-1, k, 2).sum(axis=2)  # (U, k) records of T at each point
         presence = spread.reshape(len(spread), -1, k, 2).any(axis=3)  # (U, r, k)
-        supports, support = np.unique(at > 0, axis=0, return_inverse=True)
         found = np.empty((len(spread), len(self.queries), 2))
+        supports, support = np.unique(at > 0, axis=0, return_inverse=True)
         for s, held in enumerate(supports):
             representatives = self.hypotheses.representatives(self.points[held])
             rows = places(voted.labels, self.hypotheses.predict(representatives, self.points))
-            for u in np.flatnonzero(support.reshape(-1) == s):
-                weights = softmax(-learner.epsilon / 2 * _scores(voted.labels, rows, at[u], rest[u], self.size))
-                ones = np.zeros((len(rows), len(self.queries)), dtype=np.int64)
-                chunks, times = np.unique(presence[u], axis=0, return_counts=True)
-                for chunk, count in zip(chunks, times, strict=True):
-                    ones += count * voted.said(np.flatnonzero(chunk))[rows]
-                found[u] = np.einsum("m,mqy->qy", weights, np.exp(log_vote(ones, learner._chunks, 1.0)))
+            mine = np.flatnonzero(support.reshape(-1) == s)
+            step = max(1, TOGETHER // (len(rows) * max(len(voted.labels), len(self.queries))))
+            for start in range(0, len(mine), step):
+                u = mine[start : start + step]
+                found[u] = self._mixed(voted, rows, at[u], rest[u], presence[u])
         return found
+
+    def _mixed(
+        self,
+        voted: Relabelling,
+        rows: NDArray[np.int64],
+        at: NDArray[np.int64],
+        rest: NDArray[np.int64],
+        presence: NDArray[np.bool_],
+    ) -> NDArray[np.float64]:
+        """The same for choices of one set T, whose hypotheses are ``rows`` (L,) among the labelings."""
+        learner = self.learner
+        weights = softmax(-learner.epsilon / 2 * _scores(voted.labels, rows, at, rest, self.size), axis=1)
+        chunks, which = np.unique(presence.reshape(-1, presence.shape[2]), axis=0, return_inverse=True)
+        said = np.stack([voted.said(np.flatnonzero(chunk))[rows] for chunk in chunks])  # (chunks, L, Q)
+        which = which.reshape(len(at), learner._chunks)
+        ones = np.zeros((len(at), len(rows), len(self.queries)), dtype=np.int64)
+        for chunk in range(learner._chunks):
+            ones += said[which[:, chunk]]
+        return np.asarray(np.einsum("um,umqy->uqy", weights, np.exp(log_vote(ones, learner._chunks, 1.0))))
 
 
 def _scores(
     labels: Labels, rows: NDArray[np.int64], at: NDArray[np.int64], rest: NDArray[np.int64], size: int
 ) -> NDArray[np.float64]:
-    """|W|·q(h) = min_f |W|/n'·#{T: h ≠ f} + #{W: f wrong} for the labelings ``rows`` (L,) among ``labels`` (M, k)."""
+    """|W|·q(h) = min_f |W|/n'·#{T: h ≠ f} + #{W: f wrong} for the labelings ``rows`` (L,) among ``labels`` (M, k):
+    ``at`` (U, k), ``rest`` (U, k, 2) → (U, L)."""
     values = labels.astype(np.float64)
-    weighted = values * at
-    differ = weighted[rows].sum(axis=1)[:, None] + weighted.sum(axis=1)[None, :] - 2 * weighted[rows] @ values.T
-    wrong = rest[:, 1].sum() + values @ (rest[:, 0] - rest[:, 1])
-    return np.asarray((rest.sum() / size * differ + wrong[None, :]).min(axis=1))
+    weighted = values[rows] * at[:, None, :]  # (U, L, k); whole numbers, which products add exactly in any order
+    differ = weighted.sum(axis=2)[:, :, None] + (at @ values.T)[:, None, :] - 2 * weighted @ values.T
+    wrong = rest[:, :, 1].sum(axis=1)[:, None] + (rest[:, :, 0] - rest[:, :, 1]) @ values.T
+    scale = rest[0].sum() / size
+    return np.asarray((scale * differ + wrong[:, None, :]).min(axis=2))
