@@ -144,7 +144,8 @@ def execute(
             if todo:
                 work.run(fanout, tally)
             progress.say("reducing the surfaces")
-            reduce_surfaces(url)
+            with storage.damage_named(url):
+                reduce_surfaces(url)
         storage.update_attributes(url, {"ended": _now()})
         after = storage.tile_states(url, "listing")
         return Summary(

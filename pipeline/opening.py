@@ -8,7 +8,7 @@ import json
 import numpy as np
 import xarray as xr
 
-from predcube.storage import open_cube
+from predcube.storage import damage_named, open_cube
 
 MISSING, DONE, FAILED, INFEASIBLE, PARTIAL = range(5)
 CELL_STATUSES = ("missing", "done", "failed", "infeasible", "partial")
@@ -18,7 +18,8 @@ CELL_STATUSES = ("missing", "done", "failed", "infeasible", "partial")
 def read_surfaces(store: str) -> xr.Dataset:
     """The surfaces of a store. Where none were written yet (the sweep is running, or was interrupted) they are reduced
     here, in memory, from the trials that are there; nothing is written. Raises ``StoreError``."""
-    return surfaces_of(open_cube(store))
+    with damage_named(store):
+        return surfaces_of(open_cube(store))
 
 
 def surfaces_of(tree: xr.DataTree) -> xr.Dataset:

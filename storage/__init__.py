@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from predcube.storage.exporting import export
     from predcube.storage.extension import extend, recover
     from predcube.storage.failures import ExpressionError, StoreError, TableError
-    from predcube.storage.ledger import TileError, TileStates, errors, first_errors, tile_states
+    from predcube.storage.ledger import TileError, TileStates, damage_named, errors, first_errors, tile_states
     from predcube.storage.receipts import Receipt
     from predcube.storage.schema import (
         DONE,
@@ -56,6 +56,7 @@ __all__ = [
     "TileStates",
     "Variable",
     "create",
+    "damage_named",
     "digest",
     "errors",
     "exists",

@@ -20,7 +20,7 @@ from pyarrow import csv, parquet
 
 from predcube.storage.cube import open_cube, read_schema
 from predcube.storage.failures import StoreError
-from predcube.storage.ledger import errors, tile_states
+from predcube.storage.ledger import damage_named, errors, tile_states
 from predcube.storage.place import local_path
 from predcube.storage.schema import CubeSchema
 
@@ -47,7 +47,7 @@ def export(url: str, file: str | Path, surfaces: xarray.Dataset | None = None) -
     reduced = tree.children["surfaces"].to_dataset(inherit=False) if "surfaces" in tree.children else surfaces
     if reduced is None:
         raise StoreError(f"store {url!r} has no surfaces yet; run its sweep to the end, which reduces them")
-    with ExitStack() as undo:
+    with damage_named(url), ExitStack() as undo:
         try:
             written = (
                 _netcdf(tree, reduced, path, undo)

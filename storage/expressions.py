@@ -167,6 +167,11 @@ def _tree(expression: str) -> dict[str, Any]:
     tree: dict[str, Any] = json.loads(text)
     if tree.get("error", True):
         raise ExpressionError(f"{_shown(expression)}: {_reason(str(tree.get('error_message')))}")
+    # By itself it must parse too: "a < 1) or (1 = 1" closes a parenthesis that is not its own.
+    [[alone]] = _ask("SELECT json_serialize_sql(?)", f"SELECT {expression}\n")
+    outside = json.loads(alone)
+    if outside.get("error", True):
+        raise ExpressionError(f"{_shown(expression)}: {_reason(str(outside.get('error_message')))}")
     return tree
 
 

@@ -6,6 +6,7 @@ killed writers, receipts that do not parse) leaves it missing, so that it is com
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -77,6 +78,26 @@ def tile_states(url: str, check: Check = "receipts") -> TileStates:
         missing=tuple(k for k in everything if k not in written),
         receipts=receipts,
     )
+
+
+@contextmanager
+def damage_named(url: str) -> Iterator[None]:
+    """Where what is inside fails on a cube with damaged tiles, says so: StoreError with the first of them and the cure.
+    Tiles are read and compared with their receipts only then."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as e:  # whatever a codec makes of damaged bytes
+        damaged = sorted(tile_states(url, "receipts").receipts.keys() - tile_states(url, "digests").receipts.keys())
+        if not damaged:
+            raise
+        some = f"{len(damaged)} tiles are damaged, the first {damaged[0]}" if damaged[1:] else f"tile {damaged[0]} is"
+        receipts = "/".join(("ledger/receipt/c", *map(str, damaged[0])))
+        raise StoreError(
+            f"store {url!r}: {some}{'' if damaged[1:] else ' damaged'} ({e}); delete {receipts} in the store "
+            "and run its sweep again, which computes the tile anew"
+        ) from e
 
 
 def errors(url: str) -> dict[TileKey, str]:

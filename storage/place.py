@@ -33,7 +33,10 @@ def local_path(url: str) -> Path:
         return Path(unquote(parts.path))
     if "://" in url:
         raise StoreError(f"store {url!r}: a {parts.scheme!r} place is not built in; give a path on a file system")
-    return Path(url)
+    try:
+        return Path(url).expanduser()  # `--store=~/x` reaches us as it stands
+    except RuntimeError:
+        raise StoreError(f"store {url!r}: there is no such home folder; give a path such as results.zarr") from None
 
 
 def open_store(url: str, *, read_only: bool) -> Store:

@@ -69,8 +69,17 @@ def numbers(table: pa.Table, name: str, place: str) -> NDArray[np.float64]:
     if pa.types.is_boolean(kind):
         return np.asarray(found.cast(pa.uint8()).cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
     present = found.drop_null()
-    example = f", for example {present[0].as_py()!r}" if len(present) else ""
+    values = (v.as_py() for v in present)
+    example = next((f", for example {v!r}" for v in values if not (isinstance(v, str) and _number(v))), "")
     raise TableError(f"{place}: column {name!r} is {kind}{example}; numbers are needed")
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_matrix(url: str) -> NDArray[np.uint8]:

@@ -308,3 +308,8 @@ def test_a_long_table_says_how_many_rows_it_leaves_out() -> None:
     with io.StringIO() as text:
         Console(file=text, width=100).print(table(pa.table({"n": np.arange(1000)})))
         assert "the first 200 of 1000 rows" in text.getvalue()
+
+
+def test_a_selection_of_nothing_is_refused(store: str) -> None:
+    with pytest.raises(BadInput, match=r"--select '' names no variable"):
+        asked("query", store, "--select", "")

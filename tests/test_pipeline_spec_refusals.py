@@ -12,6 +12,8 @@ import pytest
 from predcube.pipeline.cli.app import main
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.spec import load_spec, problems
+from predcube.storage import StoreError
+from predcube.storage.place import local_path
 
 SPEC: dict[str, Any] = {
     "name": "small",
@@ -505,3 +507,12 @@ def test_a_budget_that_is_none_is_refused(predcube: Any, tmp_path: Path, budget:
     assert (status, out) == (2, "")
     assert err == f"predcube: budget {budget}: must be at least 0; give core-hours, as in --budget 0.5\n"
     assert [p.name for p in tmp_path.iterdir()] == ["good.toml"]
+
+
+def test_a_home_folder_in_a_store_is_the_users_and_not_a_new_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert local_path("~/cube.zarr") == tmp_path / "cube.zarr"
+    with pytest.raises(StoreError, match="no such home folder"):
+        local_path("~nobody-of-that-name/cube.zarr")

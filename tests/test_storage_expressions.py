@@ -84,6 +84,7 @@ HOSTILE = [
     "a = any(select 1)",
     "1) from range(10) where (1 = 1",
     "1), (2",
+    "a < 1) or (1 = 1",
     "1) union all select (2",
     "1) order by (1",
     "1) limit (1",

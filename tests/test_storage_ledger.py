@@ -18,8 +18,10 @@ from predcube.storage import (
     StoreError,
     Variable,
     create,
+    damage_named,
     errors,
     first_errors,
+    open_cube,
     read_schema,
     status_variable,
     tile_states,
@@ -185,6 +187,27 @@ def test_altered_chunks_are_seen_by_the_digest(url: str) -> None:
     assert tile_states(url, "receipts").done == ((0, 0, 0), (1, 0, 0), (2, 0, 0))
     assert tile_states(url, "digests").done == ((0, 0, 0),)
     assert tile_states(url, "digests").missing == ((0, 1, 0), (1, 0, 0), (1, 1, 0), (2, 0, 0), (2, 1, 0))
+
+
+def test_damage_is_named_with_its_cure(url: str) -> None:
+    for key in ((0, 0, 0), (1, 0, 0)):
+        fill(url, key)
+
+    def read() -> None:
+        with damage_named(url):
+            open_cube(url)["trials/error"].load()
+
+    read()
+    torn = chunk(url, "trials/error", (1, 0, 0))
+    torn.write_bytes(torn.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"tile \(1, 0, 0\) is damaged .*; delete ledger/receipt/c/1/0/0 in the store"):
+        read()
+    chunk(url, "ledger/receipt", (1, 0, 0)).unlink()  # the cure
+    assert tile_states(url).done == ((0, 0, 0),)
+    fill(url, (1, 0, 0))
+    read()
+    with pytest.raises(ZeroDivisionError), damage_named(url):
+        1 / 0  # noqa: B018  (what has another reason keeps it)
 
 
 def test_leftovers_of_killed_writers_do_no_harm(url: str) -> None:

@@ -181,3 +181,9 @@ def test_matrices(tmp_path: Path) -> None:
     np.save(tmp_path / "bad.npy", np.array([[{}]]), allow_pickle=True)  # would run a stranger's code
     with pytest.raises(TableError, match="cannot be read"):
         read_matrix(str(tmp_path / "bad.npy"))
+
+
+def test_the_value_that_is_no_number_is_shown() -> None:
+    table = pa.table({"age": ["61", "1e3", None, "sixty", "70"]})
+    with pytest.raises(TableError, match="for example 'sixty'; numbers are needed"):
+        numbers(table, "age", "here")

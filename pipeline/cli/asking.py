@@ -65,6 +65,8 @@ def query(
     if smallest is not None and select:
         raise BadInput("--select does not go with --smallest, whose columns are fixed; leave one of the two out")
     names = [n.strip() for part in select for n in part.split(",") if n.strip()] if select else None
+    if names == []:
+        raise BadInput(f"--select {','.join(select or [])!r} names no variable; leave it out, or give '*' for all")
     rows = ask(store, select=names, where=where, at=fixed(at), smallest=smallest, such_that=such_that)
     _write(rows, chosen, out)
     _say_what_is_missing(rows)
