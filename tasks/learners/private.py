@@ -1,7 +1,7 @@
 """The main private learner: in go ε, α and η, out comes a mixture whose hypotheses relabel S for private votes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -212,11 +212,38 @@ class Private(Learner):
             method=method,
         )
         rows = places(voted.labels, hypotheses.predict(representatives, points))
+        weights = np.exp(log_weights)
         found = np.empty((len(counts), len(queries), 2))
-        for b, types in enumerate(counts):
-            answers = np.exp(self._log_votes(voted, types)[rows])
-            found[b] = np.einsum("m,mqy->qy", np.exp(log_weights[place[b]]), answers)
+        for members, ones in self._distinct_votes(voted, counts):
+            answers = np.exp(log_vote(ones[rows], self._chunks(n), self._vote(n)))
+            found[members] = np.einsum("bm,mqy->bqy", weights[place[members]], answers)
         return np.log(found)
+
+    def _distinct_votes(
+        self, voted: Relabelling, types: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
+        """The samples (B, n) that have the same votes, and those (M, Q): the first sample's with the chunks changed in
+        which another differs from it, mostly one."""
+        n, k = types.shape[1], len(voted.points)
+        stops = np.cumsum(lengths(n, self._chunks(n)))
+        presence = np.zeros((len(types), len(stops), k), dtype=bool)
+        chunk = np.repeat(np.arange(len(stops)), lengths(n, len(stops)))
+        presence[np.arange(len(types))[:, None], chunk[None, :], types // 2] = True
+        words = np.packbits(presence, axis=2)
+        flat = np.ascontiguousarray(words).view(f"S{words.shape[2]}").reshape(len(types), -1)
+        base = voted.votes(np.flatnonzero(own) for own in presence[0])
+        changed = flat != flat[0]
+        _, first, group = np.unique(
+            np.where(changed, flat, b"").astype(flat.dtype), axis=0, return_index=True, return_inverse=True
+        )
+        order = np.argsort(group.reshape(-1), kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(group.reshape(-1)))[:-1])
+        for b, mine in zip(first, members, strict=True):
+            ones = base
+            for c in np.flatnonzero(changed[b]):
+                new, old = (voted.said(np.flatnonzero(presence[i, c])).astype(np.int64) for i in (b, 0))
+                ones = ones + new - old
+            yield mine, ones
 
     def _log_votes(self, voted: Relabelling, types: NDArray[np.int64]) -> NDArray[np.float64]:
         """ln φ_S(h) for every labelling h of S's points: (M, Q, 2)."""

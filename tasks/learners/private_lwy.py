@@ -349,8 +349,12 @@ def _scores(
     """|W|·q(h) = min_f |W|/n'·#{T: h ≠ f} + #{W: f wrong} for the labelings ``rows`` (L,) among ``labels`` (M, k):
     ``at`` (U, k), ``rest`` (U, k, 2) → (U, L)."""
     values = labels.astype(np.float64)
-    weighted = values[rows] * at[:, None, :]  # (U, L, k); whole numbers, which products add exactly in any order
-    differ = weighted.sum(axis=2)[:, :, None] + (at @ values.T)[:, None, :] - 2 * weighted @ values.T
-    wrong = rest[:, :, 1].sum(axis=1)[:, None] + (rest[:, :, 0] - rest[:, :, 1]) @ values.T
+    held, zeros, ones = at.astype(np.float64), rest[:, :, 0].astype(np.float64), rest[:, :, 1].astype(np.float64)
+    weighted = values[rows] * held[:, None, :]  # (U, L, k): whole numbers, which products add exactly in any order
+    both = weighted.reshape(-1, values.shape[1]) @ values.T
+    differ = (
+        weighted.sum(axis=2)[:, :, None] + (held @ values.T)[:, None, :] - 2 * both.reshape(*weighted.shape[:2], -1)
+    )
+    wrong = ones.sum(axis=1)[:, None] + (zeros - ones) @ values.T
     scale = rest[0].sum() / size
     return np.asarray((scale * differ + wrong[:, None, :]).min(axis=2))

@@ -56,7 +56,10 @@ def places(listed: Labels, rows: Labels) -> NDArray[np.int64]:
     if rows.shape[1] <= WORD:
         powers = 1 << np.arange(rows.shape[1] - 1, -1, -1, dtype=np.int64)
         return np.searchsorted(listed.astype(np.int64) @ powers, rows.astype(np.int64) @ powers)
-    joined, place = np.unique(np.concatenate([listed, rows]), axis=0, return_inverse=True)
-    where = np.zeros(len(joined), dtype=np.int64)
-    where[place.reshape(-1)[: len(listed)]] = np.arange(len(listed))
-    return where[place.reshape(-1)[len(listed) :]]
+    return np.searchsorted(_words(listed), _words(rows))
+
+
+def _words(rows: Labels) -> NDArray[np.bytes_]:
+    """Each row of 0 and 1 as text of bytes, in the same order."""
+    packed = np.ascontiguousarray(np.packbits(rows, axis=1))
+    return packed.view(f"S{packed.shape[1]}").reshape(-1)
