@@ -53,12 +53,15 @@ QUANTITIES: Mapping[str, Quantity] = {
         built=False,
     ),
     "labelings": Quantity(
-        long_name="labelings of the subset's points", description="E|H_T| over the random subset.", built=False
+        long_name="labelings of the subset's points",
+        description="E|H_T| over the learner's random subset T of the sample's points; `subset_sets` says whether all "
+        "sets were gone through. Dagan & Feldman 2020, section 3.",
     ),
     "net_probability": Quantity(
         long_name="probability that the subset is a net",
-        description="Probability that T is an α-net of the class on the sample.",
-        built=False,
+        description="Pr[any two functions that agree on T differ on at most an α share of the sample], T the points of "
+        "the learner's random subset, α = measure.net_alpha or the learner's; `subset_sets` says whether all sets were "
+        "gone through. Dagan & Feldman 2020, section 2.",
     ),
     "swap_ratio": Quantity(
         long_name="swap ratio",

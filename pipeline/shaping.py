@@ -168,6 +168,7 @@ def _about_code(name: str) -> dict[str, Attribute]:
     described = {
         "mixture_method": "how the weights of the learner's mixture were computed",
         "audit": "how far stability and privacy loss go: over all neighbours, over some of them, or estimated",
+        "subset_sets": "the sets T that labelings and net_probability are means over",
     }
     meanings = {0: "missing", **{code: meaning.replace(" ", "_") for meaning, code in CODES[name].items()}}
     return {

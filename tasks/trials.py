@@ -14,29 +14,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.tasks import nets
 from predcube.tasks.audits import BLOCK, audit_sample, audit_size
 from predcube.tasks.distributions.base import Distribution, Draw
 from predcube.tasks.distributions.populations import FINITE
-from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.hypotheses.base import HypothesisClass, Representatives
 from predcube.tasks.learners.answering import Answers
 from predcube.tasks.learners.base import Learner, Occupancy, Workload
 from predcube.tasks.learners.records import records
-from predcube.tasks.mixture import evaluate, tally
+from predcube.tasks.mixture import Functional, Means, aimed, evaluate, tally
 from predcube.tasks.mixture.base import Mixture
 from predcube.tasks.seeds import Identity, streams
 
 ERRORS = frozenset({"error", "excess_error"})
 AUDITS = frozenset({"stability", "privacy_loss"})
-QUANTITIES = ("error", "excess_error", "stability", "privacy_loss", "growth")
+SETS = frozenset({"labelings", "net_probability"})
+QUANTITIES = ("error", "excess_error", "stability", "privacy_loss", "growth", "labelings", "net_probability")
 """What a trial can measure."""
 
 CODES: Mapping[str, Mapping[str, int]] = {
     "mixture_method": {"analytic": 1, "laplace": 2, "support": 3, "enumerate": 4, "mc": 5, "exact": 6},
     "audit": {"exhaustive": 1, "lower bound": 2, "estimate": 3},
+    "subset_sets": {"all": 1, "drawn": 2},
 }
 """How a value was obtained, as small integers beside it; 0 is kept for missing. ``mixture_method`` is the way the
 mixture of an error was computed, or of an audit where no error is measured ("exact": the learner has one way only);
-``audit`` says how far stability and privacy loss go."""
+``audit`` says how far stability and privacy loss go; ``subset_sets`` whether labelings and net_probability are over all
+sets T or over some that were drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,7 +48,8 @@ class Problem:
     """What every trial of a cell shares. Compared by identity, so that what follows from it is worked out once.
 
     ``samples`` are the subsets of ``mc`` (None: its own default), ``neighbours`` the most that an audit tries where X
-    is not finite.
+    is not finite. ``standard_error``: mc draws until that of a trial's error is this small, ``samples`` being then the
+    most it may draw. ``net_alpha``: the α of net_probability (None: the learner's own).
     """
 
     hypotheses: HypothesisClass
@@ -56,6 +61,8 @@ class Problem:
     method: str = "auto"
     samples: int | None = None
     neighbours: int = 64
+    standard_error: float | None = None
+    net_alpha: float | None = None
 
     def __post_init__(self) -> None:
         for q in self.quantities:
@@ -76,17 +83,20 @@ class Prepared:
     draw: Draw
     sample: Occupancy
     workloads: tuple[Workload, ...]
+    functional: Functional
 
     def finish(self, mixtures: tuple[Mixture, ...]) -> dict[str, float]:
         """Every quantity of the problem, with the codes of ``outputs``. Raises ArithmeticError on a NaN."""
         problem = self.problem
         found: dict[str, float] = {}
         if self.workloads:
-            found |= _errors(problem, self.draw, self.sample, mixtures[0])
+            found |= _errors(problem, self.draw, self.sample, self.functional, mixtures[0])
         if problem.audited:
             found |= _audit(problem, self.trial, self.sample)
         if "growth" in problem.quantities:
             found["growth"] = _growth(problem.hypotheses, self.sample)
+        if not SETS.isdisjoint(problem.quantities):
+            found |= _sets(problem, self.trial, self.sample)
         method = method_of(problem) if self.workloads else audit_method_of(problem)
         found["mixture_method"] = CODES["mixture_method"][method]
         for name, value in found.items():
@@ -104,6 +114,8 @@ def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
     codes = ["mixture_method"] if not (ERRORS | AUDITS).isdisjoint(quantities) else []
     if not AUDITS.isdisjoint(quantities):
         codes.append("audit")
+    if not SETS.isdisjoint(quantities):
+        codes.append("subset_sets")
     return (*quantities, *codes)
 
 
@@ -114,6 +126,7 @@ def infeasible(problem: Problem) -> str | None:
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
         or _unaudited(problem)
+        or _without_sets(problem)
         or _unanswered(problem)
         or _unlistable(problem)
         or problem.learner.inapplicable(problem.hypotheses, k=_points(problem), n=problem.n, asked=problem.method)
@@ -126,6 +139,21 @@ def _unaudited(problem: Problem) -> str | None:
     if not problem.audited or h.domain is not None or h.features == 1:
         return None
     return f"an audit needs points on a line or a finite X, not {h.features} real features; give points for a grid"
+
+
+def _without_sets(problem: Problem) -> str | None:
+    """Why labelings or net_probability has no meaning here, or None."""
+    asked = sorted(SETS.intersection(problem.quantities))
+    if asked and "subset_size" not in problem.learner.derived(problem.n):
+        return f"{asked[0]} is of a learner's random subset, and {problem.learner.kind} draws none"
+    if "net_probability" in asked and _net_alpha(problem) is None:
+        return "net_probability needs an alpha, which this learner has not: set measure.net_alpha"
+    return None
+
+
+def _net_alpha(problem: Problem) -> float | None:
+    own = problem.learner.parameters().get("alpha")
+    return problem.net_alpha if problem.net_alpha is not None else own
 
 
 def _unanswered(problem: Problem) -> str | None:
@@ -146,7 +174,8 @@ def _unlistable(problem: Problem) -> str | None:
     if h.free or h.additive:
         return None
     k = _occupied(problem)
-    return h.unlistable(k if "growth" in problem.quantities else min(k, problem.learner.listed(problem.n)))
+    whole = not {"growth", "net_probability"}.isdisjoint(problem.quantities)
+    return h.unlistable(k if whole else min(k, problem.learner.listed(problem.n)))
 
 
 def _occupied(problem: Problem) -> int:
@@ -180,7 +209,7 @@ def audit_method_of(problem: Problem) -> str:
 def _streams(problem: Problem, purpose: str) -> Callable[[int], np.random.Generator]:
     """The streams of a draw for each trial. Data and neighbours go by the law, the X it lives on (a table brings its
     own) and n; subsets by n and n', not by the data."""
-    if purpose == "subsets":
+    if purpose in ("subsets", "sets"):
         return streams(problem.seed, purpose, problem.n, problem.learner.derived(problem.n).get("subset_size"))
     law: dict[str, Identity] = {"kind": problem.distribution.kind, **problem.distribution.parameters()}
     domain = problem.hypotheses.domain
@@ -194,6 +223,7 @@ def prepare(problem: Problem, trial: int) -> Prepared:
     """Draws the sample of a trial and lays out its computations."""
     draw = problem.distribution.draw(problem.hypotheses, problem.n, _streams(problem, "data")(trial))
     sample = records(draw.x, draw.y) if problem.learner.ordered else tally(draw.x, draw.y)
+    functional = _ErrorOf(hypotheses=problem.hypotheses, draw=draw)
     workloads: tuple[Workload, ...] = ()
     if not ERRORS.isdisjoint(problem.quantities):
         method = method_of(problem)
@@ -203,18 +233,29 @@ def prepare(problem: Problem, trial: int) -> Prepared:
             answering = problem.learner.answering(
                 problem.hypotheses, sample, queries, method=method, samples=problem.samples, seed=seed
             )
-            return Prepared(problem=problem, trial=trial, draw=draw, sample=sample, workloads=(answering,))
-        workloads = (
-            problem.learner.workload(
+            workloads = (answering,)
+        else:
+            workload = problem.learner.workload(
                 problem.hypotheses,
                 sample,
                 method=method,
                 relative=False,
                 samples=problem.samples,
                 seed=seed,
-            ),
-        )
-    return Prepared(problem=problem, trial=trial, draw=draw, sample=sample, workloads=workloads)
+            )
+            workloads = (aimed(workload, functional, standard_error=problem.standard_error, samples=problem.samples),)
+    return Prepared(problem=problem, trial=trial, draw=draw, sample=sample, workloads=workloads, functional=functional)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ErrorOf:
+    """L_D(h) as a functional: (M, 1)."""
+
+    hypotheses: HypothesisClass
+    draw: Draw
+
+    def __call__(self, representatives: Representatives) -> NDArray[np.float64]:
+        return self.draw.population.errors(self.hypotheses, representatives)[:, None]
 
 
 def measure(problem: Problem, trial: int) -> dict[str, float]:
@@ -242,6 +283,14 @@ def operations(problem: Problem) -> Mapping[str, float]:
         found[kernel] = count + 4.0 * many * points * (1 if h.domain is None else points)
     if "growth" in problem.quantities:
         found["growth"] = float(k if h.free else k * (h.growth(k) or k**h.vc_dimension + 1))
+    if not SETS.isdisjoint(problem.quantities):
+        size = min(k, problem.learner.listed(n))
+        visited = 2.0**k if nets.exact(k) else float(nets.DRAWN)
+        found["labelings"] = visited * h.listing(k, size)
+        if "net_probability" in problem.quantities and not h.free:
+            rows = float(h.growth(k) or k**h.vc_dimension + 1)
+            groups = float(h.growth(size) or size**h.vc_dimension + 1)
+            found["nets"] = visited * rows * (20.0 + n / 64 * min(rows, 4.0 * rows / groups))
     return found
 
 
@@ -259,7 +308,10 @@ def memory(problem: Problem) -> int:
         if audit_method_of(problem) == "support":
             taken += 48 * min(2**21, many * 2**points * labelings)  # the tables of its supports, in its own blocks
     if method_of(problem) in ("enumerate", "mc"):
-        taken += 2**26  # a block of subsets at a time
+        # A block of subsets at a time; each batch's sums on a chart, of some k² numbers for the plane.
+        size = min(k, problem.learner.listed(n))
+        numbers = min(h.growth(k) or k**h.vc_dimension + 1, 2**22) * 4 if h.charted(k, size) else 2**17
+        taken += 2**26 + 24 * min(64 * numbers, 2**26)
     return int(taken)
 
 
@@ -279,14 +331,28 @@ def _growth(hypotheses: HypothesisClass, sample: Occupancy) -> float:
     return 2.0 ** len(sample.points) if hypotheses.free else float(len(hypotheses.labelings(sample.points)))
 
 
-def _errors(problem: Problem, draw: Draw, sample: Occupancy, found_by: Any) -> dict[str, float]:
+def _sets(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
+    """labelings and net_probability over one list of sets T."""
+    h = problem.hypotheses
+    size = int(problem.learner.derived(problem.n)["subset_size"])
+    sets = nets.drawn_sets(sample, size, _streams(problem, "sets")(trial), _occupied(problem))
+    found = {"subset_sets": float(CODES["subset_sets"]["all" if nets.exact(_occupied(problem)) else "drawn"])}
+    if "labelings" in problem.quantities:
+        found["labelings"] = nets.mean_labelings(h, sample, sets)
+    alpha = _net_alpha(problem)
+    if "net_probability" in problem.quantities and alpha is not None:
+        found["net_probability"] = nets.net_probability(h, sample, sets, alpha)
+    return found
+
+
+def _errors(problem: Problem, draw: Draw, sample: Occupancy, functional: Functional, found_by: Any) -> dict[str, float]:
     """L_D of the randomised prediction, Σ_h w_h L_D(h) (or its sum over answers) and then the flip, and what it has
     above the best of H. ``found_by`` is a ``Mixture`` or ``Answers``."""
     if isinstance(found_by, Answers):
         plain = found_by.error(draw.population.quadrature(problem.hypotheses, sample.points)[1])
     else:
-        errors: NDArray[np.float64] = draw.population.errors(problem.hypotheses, found_by.representatives)
-        plain = float(found_by.expectation(errors))
+        named = _ErrorOf(hypotheses=problem.hypotheses, draw=draw)
+        plain = float(found_by.mean(functional if isinstance(found_by, Means) else named)[0])
     flip = problem.learner.flip
     error = (1 - 2 * flip) * plain + flip
     found = {"error": error}

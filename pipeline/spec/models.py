@@ -32,16 +32,19 @@ class File:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """[measure]: what is measured and how. ``samples`` are the subsets of ``mc``, ``neighbours`` how many neighbouring
-    samples an audit draws where it cannot visit them all."""
+    samples an audit draws where it cannot visit them all. ``standard_error``: mc draws until that of a trial's error is
+    this small. ``net_alpha``: the α of net_probability (else the learner's)."""
 
     quantities: Annotated[list[str], MinLen(1)] = field(default_factory=lambda: ["error", "excess_error"])
     method: Literal["auto", "analytic", "laplace", "support", "enumerate", "mc"] = "auto"
     targets: dict[str, Any] = field(default_factory=dict)
     samples: Annotated[int, Ge(2)] | None = None
     neighbours: Annotated[int, Ge(1)] = 512
+    standard_error: Annotated[float, Gt(0)] | None = None
+    net_alpha: Annotated[float, Gt(0), Lt(1)] | None = None
 
 
-SWEPT_OPTIONS = ("method", "samples", "neighbours")
+SWEPT_OPTIONS = ("method", "samples", "neighbours", "standard_error", "net_alpha")
 """What of [measure] belongs to a cell, and so may be an axis."""
 
 

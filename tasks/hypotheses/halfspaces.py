@@ -13,7 +13,7 @@ from predcube.tasks.hypotheses import separations, simplices
 from predcube.tasks.hypotheses.base import HypothesisClass, Labels, Points, Representatives
 from predcube.tasks.hypotheses.orientation import RANGE, exact_coordinates
 from predcube.tasks.hypotheses.packing import unpack
-from predcube.tasks.hypotheses.planar import LARGEST_SAMPLE, LARGEST_SET, PlanarChart, chart
+from predcube.tasks.hypotheses.planar import LARGEST_SAMPLE, LARGEST_SET, LARGEST_TABLE, PlanarChart, chart
 from predcube.tasks.hypotheses.points import check_grid, distinct, finite_points, grid, named_numbers, real_points
 from predcube.tasks.parameters import check
 
@@ -103,12 +103,11 @@ class Halfspaces(HypothesisClass):
     def best(self, points: Points, mass: NDArray[np.float64] | NDArray[np.int64]) -> Representatives:
         """As the base class; in the plane without a list of labelings, in O(m³) operations and O(m²) memory."""
         values, place = distinct(self._checked(points))
-        tables = chart(values) if self.dimension == 2 and len(values) else None
-        if tables is None:
+        if self.dimension != 2 or not 0 < len(values) <= LARGEST_TABLE:
             return HypothesisClass.best(self, points, mass)
         joined = np.zeros((len(values), 2))
         np.add.at(joined, place, mass)
-        return tables.best(joined)
+        return chart(values).best(joined)
 
     def charted(self, k: int, t: int) -> bool:
         return self.dimension == 2 and k <= LARGEST_SAMPLE and t <= LARGEST_SET

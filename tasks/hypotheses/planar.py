@@ -23,8 +23,9 @@ from predcube.tasks.hypotheses.packing import first_of_each, pack
 
 LARGEST_SET = 64
 """Points of a T at most: a mask is one word."""
-LARGEST_SAMPLE = 1024
-"""Points of a sample at most: tables of k² entries."""
+LARGEST_SAMPLE, LARGEST_TABLE = 1024, 2048
+"""Points of a sample at most, whose subsets are walked, and of one whose best halfspace is sought: tables of some 4k²
+entries."""
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT = np.zeros(64, dtype=np.int64)
@@ -139,11 +140,9 @@ def check_set(t: int) -> None:
         raise ValueError(f"subsets of {t} points, at most {LARGEST_SET} are walked on a chart; take another way")
 
 
-def chart(points: NDArray[np.float64]) -> PlanarChart | None:
-    """The chart of sorted distinct points (k, 2); None beyond ``LARGEST_SAMPLE`` of them."""
+def chart(points: NDArray[np.float64]) -> PlanarChart:
+    """The chart of sorted distinct points (k, 2), in O(k³) operations."""
     k = len(points)
-    if k > LARGEST_SAMPLE:
-        return None
     rank = np.zeros((k, k), dtype=np.int32)
     flip = np.where(np.arange(k) < np.arange(k)[:, None], -1, 1).astype(np.int8)  # l before a: its direction is turned
     for a in range(k):
