@@ -26,7 +26,18 @@ from predcube.pipeline.resuming import grow, reconcile
 from predcube.pipeline.spec.loading import load_spec
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.pipeline.stopping import stoppable
-from predcube.pipeline.working import Leaf, Place, Site, Tile, give_up, places, prepare_worker, program, workload_blocks
+from predcube.pipeline.working import (
+    Leaf,
+    Place,
+    Site,
+    Tile,
+    give_up,
+    place_name,
+    places,
+    prepare_worker,
+    program,
+    workload_blocks,
+)
 from predcube.storage import TileKey
 
 
@@ -143,6 +154,7 @@ def execute(
         with progress:
             if todo:
                 work.run(fanout, tally)
+            storage.drop_parts(url)  # of tiles whose worker was killed after the receipt and before it dropped them
             progress.say("reducing the surfaces")
             with storage.damage_named(url):
                 reduce_surfaces(url)
@@ -173,6 +185,7 @@ class _Work:
         self._todo = todo
         self._attempts = attempts
         self._progress = progress
+        self._kept = storage.parts(url)  # what an earlier run had finished inside its tiles
         self._leaves: dict[TileKey, int] = {}
         self.computed = self.trials_failed = 0
         self.science = self.wall = 0.0
@@ -208,6 +221,13 @@ class _Work:
                     self.wall = time.monotonic() - begun
                     self._progress.update(tally)
 
+    def _height(self, place: Place, workload: int, level: int) -> int:
+        """The height of a workload's leaves: that of the parts that an earlier run kept, where there are any, since
+        only they can be used again; any height gives the same bits."""
+        kept = [name.split("_") for name in self._kept.get(place_name(place), ())]
+        heights = [int(pieces[1][1:]) for pieces in kept if pieces[0] == f"w{workload}"]
+        return max(set(heights), key=heights.count) if heights else level
+
     def _seconds(self, key: TileKey) -> float:
         return max(float(self._plan.tile_seconds[key]), 1e-6)
 
@@ -217,6 +237,8 @@ class _Work:
     def _jobs(self) -> Iterator[Job]:
         for key in self._todo:
             level = self._plan.level(key)
+            if level is None and any(place_name(p) in self._kept for p in places(self._plan.schema, key)):
+                level = 0  # an earlier run fanned it out
             if level is None:
                 yield Job(key=key, payload=self._tile(key))
                 continue
@@ -226,8 +248,9 @@ class _Work:
                 for number, blocks in enumerate(workload_blocks(self._site, place)):
                     if blocks > 1:
                         groups.append((place, number))
-                        nodes = range(-(-blocks // 2**level))
-                        leaves.append(tuple(Leaf(place=place, workload=number, level=level, index=i) for i in nodes))
+                        height = self._height(place, number, level)
+                        nodes = range(-(-blocks // 2**height))
+                        leaves.append(tuple(Leaf(place=place, workload=number, level=height, index=i) for i in nodes))
             self._leaves[key] = sum(map(len, leaves))
             yield Job(key=key, payload=self._tile(key, tuple(groups)), leaves=tuple(leaves))
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib.metadata import version
 from itertools import product
 from typing import Any
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from predcube.cluster import Program, describe
 from predcube.pipeline.building import build_problem
+from predcube.pipeline.parts import packed, unpacked
 from predcube.pipeline.spec.canonical import from_resolved
 from predcube.pipeline.spec.sweep import Sweep, word
 from predcube.storage import (
@@ -31,7 +33,10 @@ from predcube.storage import (
     CubeSchema,
     Receipt,
     TileKey,
+    drop_parts,
+    get_part,
     limit_threads,
+    put_part,
     read_attributes,
     read_schema,
     worst,
@@ -73,6 +78,11 @@ class Leaf:
     level: int
     index: int
 
+    @property
+    def name(self) -> str:
+        """What its result is kept under while its tile is under way."""
+        return f"w{self.workload}_l{self.level}_{self.index}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
@@ -101,7 +111,11 @@ def program(site: Site) -> Program:
 
 
 def compute_leaf(site: Site, leaf: Leaf) -> Part:
-    """One subtree of one workload."""
+    """One subtree of one workload, kept in the store until its tile is written: a run that is killed inside a tile goes
+    on there."""
+    kept = _kept(site, leaf)
+    if kept is not None:
+        return kept
     clock = Clock()
     value, error = None, None
     try:
@@ -109,7 +123,31 @@ def compute_leaf(site: Site, leaf: Leaf) -> Part:
     except Exception as e:
         error = describe(e)
     cpu, wall = clock.read()
+    if error is None:
+        content = packed(value, {"site": _tag(site), "cpu": cpu, "wall": wall})
+        if content is not None:
+            put_part(site.url, place_name(leaf.place), leaf.name, content)
     return Part(value=value, error=error, cpu=cpu, wall=wall)
+
+
+def _kept(site: Site, leaf: Leaf) -> Part | None:
+    content = get_part(site.url, place_name(leaf.place), leaf.name)
+    found = None if content is None else unpacked(content)
+    if found is None or found[1].get("site") != _tag(site):
+        return None
+    return Part(value=found[0], error=None, cpu=float(found[1]["cpu"]), wall=float(found[1]["wall"]))
+
+
+@lru_cache(maxsize=4)
+def _tag(site: Site) -> list[str]:
+    """What a kept part must have been computed under: the sweep, and the versions that its last digits follow."""
+    sweep = str(read_attributes(site.url)["spec_hash"])
+    return [sweep, *(f"{p} {version(p)}" for p in ("predcube", "numpy", "numba", "scipy"))]
+
+
+def place_name(place: Place) -> str:
+    """A place as a name: c2_0_t5."""
+    return f"c{'_'.join(map(str, place[0]))}_t{place[1]}"
 
 
 def join(left: Part, right: Part) -> Part:
@@ -160,7 +198,10 @@ def finish_tile(site: Site, tile: Tile, roots: tuple[Part, ...]) -> Receipt:
         attempt=tile.attempt,
         failed=failed,
     )
-    return _write(site, tile.key, arrays, receipt, errors[0] if errors else None)
+    written = _write(site, tile.key, arrays, receipt, errors[0] if errors else None)
+    for place in fanned:
+        drop_parts(site.url, place_name(place))
+    return written
 
 
 def give_up(site: Site, tile: Tile, error: str) -> Receipt:

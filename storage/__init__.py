@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from predcube.storage.extension import extend, recover
     from predcube.storage.failures import ExpressionError, StoreError, TableError
     from predcube.storage.ledger import TileError, TileStates, damage_named, errors, first_errors, tile_states
+    from predcube.storage.partials import drop_parts, get_part, parts, put_part
     from predcube.storage.receipts import Receipt
     from predcube.storage.schema import (
         DONE,
@@ -58,14 +59,18 @@ __all__ = [
     "create",
     "damage_named",
     "digest",
+    "drop_parts",
     "errors",
     "exists",
     "export",
     "extend",
     "first_errors",
     "generation",
+    "get_part",
     "limit_threads",
     "open_cube",
+    "parts",
+    "put_part",
     "read_attributes",
     "read_schema",
     "read_surfaces",
@@ -79,7 +84,18 @@ __all__ = [
     "write_tile",
 ]
 
-_MODULES = ("failures", "schema", "digests", "receipts", "cube", "ledger", "extension", "surfaces", "exporting")
+_MODULES = (
+    "failures",
+    "schema",
+    "digests",
+    "receipts",
+    "cube",
+    "ledger",
+    "partials",
+    "extension",
+    "surfaces",
+    "exporting",
+)
 
 
 def __getattr__(name: str) -> object:

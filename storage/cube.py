@@ -185,7 +185,7 @@ def open_cube(url: str) -> xarray.DataTree:
             tree = xarray.open_datatree(store, engine="zarr", consolidated=False)  # type: ignore[arg-type]
         except (ValueError, KeyError):
             tree = _without_surfaces(url, store)
-    groups = {name: child.to_dataset(inherit=False) for name, child in tree.children.items()}
+    groups = {name: child.to_dataset(inherit=False) for name, child in tree.children.items() if name != "partials"}
     if UNFINISHED in groups.get("surfaces", xarray.Dataset()).attrs:
         del groups["surfaces"]
     ordered = {f"/{name}": _ordered(groups[name]) for name in sorted(groups)}
