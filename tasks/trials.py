@@ -18,6 +18,7 @@ from predcube.tasks import nets
 from predcube.tasks.audits import BLOCK, audit_sample, audit_size
 from predcube.tasks.distributions.base import Distribution, Draw
 from predcube.tasks.distributions.populations import FINITE
+from predcube.tasks.distributions.table import Table
 from predcube.tasks.hypotheses.base import HypothesisClass, Representatives
 from predcube.tasks.learners.answering import Answers
 from predcube.tasks.learners.base import Learner, Occupancy, Workload
@@ -275,6 +276,8 @@ def operations(problem: Problem) -> Mapping[str, float]:
             h, method_of(problem), k=k, n=n, relative=False, samples=problem.samples
         )
         found[kernel] = count
+        if method_of(problem) in ("enumerate", "mc") and not h.additive:
+            found["errors"] = _judged(problem)
     if problem.audited:
         many, points = audit_size(problem.learner, h, n, problem.neighbours)
         kernel, count = problem.learner.operations(
@@ -292,6 +295,19 @@ def operations(problem: Problem) -> Mapping[str, float]:
             groups = float(h.growth(size) or size**h.vc_dimension + 1)
             found["nets"] = visited * rows * (20.0 + n / 64 * min(rows, 4.0 * rows / groups))
     return found
+
+
+def _judged(problem: Problem) -> float:
+    """Labels, about, that the error of every hypothesis with weight asks for: most of a short trial on a table."""
+    n, h = problem.n, problem.hypotheses
+    k = _occupied(problem)
+    size = min(k, problem.learner.listed(n))
+    one, whole = (float(h.growth(m) or m**h.vc_dimension + 1) for m in (size, k))
+    visited = problem.samples or 2.0**14
+    if method_of(problem) == "enumerate":
+        visited = float(math.comb(n, size))
+    points = len(problem.distribution.points) if isinstance(problem.distribution, Table) else k
+    return min(visited * one, 4.0 * whole) * points
 
 
 def memory(problem: Problem) -> int:

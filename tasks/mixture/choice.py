@@ -79,13 +79,16 @@ def operations(
         chances += 2.0**k * 0.12 * subset_size
         if hypotheses.additive:
             return START / 2 + chances + 8.0 * 2.0**k
-        asking = sum(math.comb(k, t) * hypotheses.listing(k, t) for t in range(1, k + 1))
+        # The class itself is asked, not its chart.
+        asking = sum(math.comb(k, t) * HypothesisClass.listing(hypotheses, k, t) for t in range(1, k + 1))
         return 2e5 + chances + 10.0 * k * 2.0**k + asking
     visited = float(math.comb(n, subset_size)) if method == "enumerate" else float(samples or SAMPLES)
     if hypotheses.additive and method == "enumerate":
         return START + 4.0 * visited
     listing = hypotheses.listing(k, min(k, subset_size))
-    return visited * (20.0 * subset_size + listing * _distinct_share(hypotheses, visited, k, subset_size))
+    # A chart's tables and the arrays of sums over its numbers, however few subsets there are.
+    tables = 5000.0 * k * k if not hypotheses.additive and hypotheses.charted(k, min(k, subset_size)) else 0.0
+    return tables + visited * (20.0 * subset_size + listing * _distinct_share(hypotheses, visited, k, subset_size))
 
 
 def _distinct_share(hypotheses: HypothesisClass, visited: float, k: int, subset_size: int) -> float:
