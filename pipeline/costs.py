@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import nnls
 
-from predcube.tasks.trials import ERRORS, Problem, measure, operations, prepare
+from predcube.tasks.trials import MIXED, Problem, measure, operations, prepare
 
 FIXED = 3e-4  # seconds of a trial besides its kernels, where nothing was measured
 SPEED = 3e-9  # seconds of an elementary operation, where nothing was measured
@@ -63,7 +63,7 @@ class Run:
 
 def workload_counts(problem: Problem) -> Counts:
     """The operations of a trial's workloads alone, which are what can be fanned out; empty where it has none."""
-    errors = tuple(q for q in problem.quantities if q in ERRORS)
+    errors = tuple(q for q in problem.quantities if q in MIXED)
     return operations(replace(problem, quantities=errors)) if errors else {}
 
 

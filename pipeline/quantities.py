@@ -63,6 +63,11 @@ QUANTITIES: Mapping[str, Quantity] = {
         "the learner's random subset, α = measure.net_alpha or the learner's; `subset_sets` says whether all sets were "
         "gone through. Dagan & Feldman 2020, section 2.",
     ),
+    "effective_subsets": Quantity(
+        long_name="effective number of sampled subsets",
+        description="(Σ_I 1/Z_I)²/Σ_I 1/Z_I² over the subsets I that mc drew for a trial's error: how many that bear "
+        "equal shares would be as sharp. Infinite where the method is exact. Kish 1965, section 11.7.",
+    ),
     "swap_ratio": Quantity(
         long_name="swap ratio",
         description="The ratio of Dagan & Feldman 2020, Lemma S-Sp.",

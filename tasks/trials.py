@@ -28,9 +28,20 @@ from predcube.tasks.mixture.base import Mixture
 from predcube.tasks.seeds import Identity, streams
 
 ERRORS = frozenset({"error", "excess_error"})
+MIXED = ERRORS | {"effective_subsets"}
+"""What the mixture on the sample itself gives, without an audit."""
 AUDITS = frozenset({"stability", "privacy_loss"})
 SETS = frozenset({"labelings", "net_probability"})
-QUANTITIES = ("error", "excess_error", "stability", "privacy_loss", "growth", "labelings", "net_probability")
+QUANTITIES = (
+    "error",
+    "excess_error",
+    "stability",
+    "privacy_loss",
+    "growth",
+    "labelings",
+    "net_probability",
+    "effective_subsets",
+)
 """What a trial can measure."""
 
 CODES: Mapping[str, Mapping[str, int]] = {
@@ -92,6 +103,9 @@ class Prepared:
         found: dict[str, float] = {}
         if self.workloads:
             found |= _errors(problem, self.draw, self.sample, self.functional, mixtures[0])
+            # An answer that is no mixture is a plain mean over its subsets: all bear equal shares.
+            drawn = getattr(mixtures[0], "effective_subsets", mixtures[0].subsets)
+            found["effective_subsets"] = float(drawn) if method_of(problem) == "mc" else math.inf
         if problem.audited:
             found |= _audit(problem, self.trial, self.sample)
         if "growth" in problem.quantities:
@@ -112,7 +126,7 @@ class Prepared:
 @lru_cache(maxsize=256)
 def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
     """The names that ``measure`` returns, in order: the quantities, then the codes of ``CODES`` that go with them."""
-    codes = ["mixture_method"] if not (ERRORS | AUDITS).isdisjoint(quantities) else []
+    codes = ["mixture_method"] if not (MIXED | AUDITS).isdisjoint(quantities) else []
     if not AUDITS.isdisjoint(quantities):
         codes.append("audit")
     if not SETS.isdisjoint(quantities):
@@ -160,7 +174,7 @@ def _net_alpha(problem: Problem) -> float | None:
 def _unanswered(problem: Problem) -> str | None:
     """Why the error of a learner that is no mixture of hypotheses cannot be measured, or None."""
     h = problem.hypotheses
-    if problem.learner.mixes or ERRORS.isdisjoint(problem.quantities) or h.domain is not None or h.features == 1:
+    if problem.learner.mixes or MIXED.isdisjoint(problem.quantities) or h.domain is not None or h.features == 1:
         return None
     if problem.distribution.kind == "table":
         return None
@@ -226,7 +240,7 @@ def prepare(problem: Problem, trial: int) -> Prepared:
     sample = records(draw.x, draw.y) if problem.learner.ordered else tally(draw.x, draw.y)
     functional = _ErrorOf(hypotheses=problem.hypotheses, draw=draw)
     workloads: tuple[Workload, ...] = ()
-    if not ERRORS.isdisjoint(problem.quantities):
+    if not MIXED.isdisjoint(problem.quantities):
         method = method_of(problem)
         seed = _subset_seed(problem, trial) if method == "mc" else None
         if not problem.learner.mixes:
@@ -271,7 +285,7 @@ def operations(problem: Problem) -> Mapping[str, float]:
     n, h = problem.n, problem.hypotheses
     k = _occupied(problem)
     found: dict[str, float] = {}
-    if not ERRORS.isdisjoint(problem.quantities):
+    if not MIXED.isdisjoint(problem.quantities):
         kernel, count = problem.learner.operations(
             h, method_of(problem), k=k, n=n, relative=False, samples=problem.samples
         )

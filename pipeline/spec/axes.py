@@ -24,7 +24,9 @@ DIGITS = 12
 
 NEAR = 1e-12  # relative distance below which two floats of one axis are the same number written twice
 
-CUBE = frozenset({"trial", "query", "status", "audit", "mixture_method", "subset_sets", "delta_epsilon", "receipt", *QUANTITIES})
+CUBE = frozenset(
+    {"trial", "query", "status", "audit", "mixture_method", "subset_sets", "delta_epsilon", "receipt", *QUANTITIES}
+)
 """What stands in a cube under its own name."""
 
 RESERVED = CUBE | WORDS
