@@ -185,3 +185,18 @@ def test_a_nan_is_an_error_that_says_where() -> None:
     broken = replace(prepared, draw=replace(prepared.draw, population=Broken()))
     with pytest.raises(ArithmeticError, match="error is NaN: stable_flip on thresholds, n = 9, trial 6"):
         broken.finish(tuple(base.evaluate(w) for w in broken.workloads))
+
+
+def test_subsets_of_equal_shares_all_count_and_an_exact_method_has_no_number() -> None:
+    # Distinct points and β = 0: every subset of 3 has the same 4 labelings, so the same Z.
+    given = {
+        "hypotheses": hypotheses.build("thresholds"),
+        "distribution": distributions.build("threshold", at=0.4, noise=0.2),
+        "learner": learners.build("stable", subset_size=3, beta=0.0),
+        "quantities": ("effective_subsets",),
+    }
+    assert measure(problem(**given), 0)["effective_subsets"] == math.inf
+    drawn = measure(problem(**given, method="mc", samples=2048), 0)["effective_subsets"]
+    assert drawn == pytest.approx(2048, rel=1e-9)
+    uneven = {**given, "learner": learners.build("stable", subset_size=3, beta=1.0)}
+    assert measure(problem(**uneven, method="mc", samples=2048), 0)["effective_subsets"] < 2000
