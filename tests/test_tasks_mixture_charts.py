@@ -194,3 +194,25 @@ def test_intervals_of_sampling_cover_at_their_level() -> None:
         # 1.998 is the 97.5 % point of Student's law with 63 degrees of freedom.
         assert (z < 1.998).mean(axis=0) == pytest.approx(0.95, abs=0.03)
         assert (z <= 4).mean() >= 0.999
+
+
+@pytest.mark.parametrize(("kind", "parameters"), [("halfspaces", {"dimension": 2}), ("intervals", {})])
+def test_supports_of_many_points_go_by_the_chart(kind: str, parameters: dict[str, int]) -> None:
+    # 18 points of which four stand twice: 2^18 supports, those of at most 4 points possible.
+    rng = np.random.default_rng(3)
+    points = rng.permutation([(i, j) for i in range(6) for j in range(6)])[:18] if parameters else np.arange(18.0)
+    x = np.concatenate([points, points[:4]]).astype(float)
+    y = rng.integers(0, 2, len(x))
+    given: dict[str, Any] = {
+        "hypotheses": build(kind, **parameters),
+        "sample": occupancy(x, y),
+        "subset_size": 4,
+        "beta": 0.7,
+    }
+    summed = evaluate(subset_mixture(**given, method="support", weights=True))
+    visited = evaluate(subset_mixture(**given, method="enumerate", weights=True))
+    queries = x[:18]
+    one, other = (m.predict(given["hypotheses"], queries) for m in (summed, visited))
+    np.testing.assert_allclose(one.log_p1, other.log_p1, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(one.log_p0, other.log_p0, rtol=0, atol=1e-12)
+    assert np.exp(summed.log_weights).sum() == pytest.approx(1, abs=1e-12)

@@ -190,7 +190,15 @@ class Subsampled(Learner):
     ) -> tuple[str, float]:
         size = self._size(n)
         counted = mixture.operations(
-            hypotheses, method, k=k, n=n, subset_size=size, beta=self._beta, relative=relative, samples=samples
+            hypotheses,
+            method,
+            k=k,
+            n=n,
+            subset_size=size,
+            beta=self._beta,
+            relative=relative,
+            samples=samples,
+            shared=many > 1,
         )
         if many == 1:
             return mixture.kernel(hypotheses, method), counted

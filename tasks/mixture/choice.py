@@ -65,9 +65,10 @@ def operations(
     beta: float,
     relative: bool = True,
     samples: int | None = None,
+    shared: bool = False,
 ) -> float:
     """Elementary operations of one mixture on k distinct points by ``method``: a count for choosing and planning, inf
-    where the method does not apply."""
+    where the method does not apply. ``shared``: it is the first of many on these points, which keep one list."""
     if inapplicable(hypotheses, method, k=k, n=n, subset_size=subset_size) is not None:
         return math.inf
     if method == "analytic":
@@ -79,8 +80,13 @@ def operations(
         chances += 2.0**k * 0.12 * subset_size
         if hypotheses.additive:
             return START / 2 + chances + 8.0 * 2.0**k
-        # The class itself is asked, not its chart.
-        asking = sum(math.comb(k, t) * HypothesisClass.listing(hypotheses, k, t) for t in range(1, k + 1))
+        most = min(k, subset_size)
+        # Many samples share one list of what each set tells apart; one sample goes by the chart where there is one.
+        charted = hypotheses.charted(k, most) and not shared
+        each = hypotheses.listing if charted else partial(HypothesisClass.listing, hypotheses)
+        asking = sum(math.comb(k, t) * each(k, t) for t in range(1, (most if charted else k) + 1))
+        if charted:
+            return 2e5 + 5000.0 * k * k + chances + 10.0 * k * 2.0**k + asking
         return 2e5 + chances + 10.0 * k * 2.0**k + asking
     visited = float(math.comb(n, subset_size)) if method == "enumerate" else float(samples or SAMPLES)
     if hypotheses.additive and method == "enumerate":

@@ -19,6 +19,7 @@ from predcube.tasks.hypotheses.base import HypothesisClass, Points, Representati
 from predcube.tasks.mixture.base import MixtureWeights, Occupancy
 from predcube.tasks.mixture.chances import fill, log_add, log_chances, scale_of
 from predcube.tasks.mixture.samples import mistakes
+from predcube.tasks.mixture.visits import Visitor
 
 LARGEST = 20
 """The most occupied points: a million supports."""
@@ -182,7 +183,37 @@ def _mix(at: Supports, log_scale: NDArray[np.float64], log_chance: NDArray[np.fl
 
 def weights(hypotheses: HypothesisClass, sample: Occupancy, *, subset_size: int, beta: float) -> MixtureWeights:
     """The mixture over random subsets of n' examples, any class, few occupied points."""
-    representatives, logs = batch_log_weights(
-        hypotheses, sample.points, sample.counts[None], subset_size=subset_size, beta=beta
-    )
-    return MixtureWeights(representatives=representatives, log_weights=logs[0], method="support")
+    found = None if hypotheses.additive else _on_a_chart(hypotheses, sample, subset_size, beta)
+    if found is None:
+        representatives, logs = batch_log_weights(
+            hypotheses, sample.points, sample.counts[None], subset_size=subset_size, beta=beta
+        )
+        found = representatives, logs[0]
+    return MixtureWeights(representatives=found[0], log_weights=found[1], method="support")
+
+
+def _on_a_chart(
+    hypotheses: HypothesisClass, sample: Occupancy, subset_size: int, beta: float
+) -> tuple[Representatives, NDArray[np.float64]] | None:
+    """Representatives and log-weights where the class has a chart and nothing leaves the range of floats: supports go
+    through it a block at a time, each counted Pr[T = U] times, and no list of all their hypotheses is kept."""
+    k = len(sample.points)
+    chances = log_chances(sample.counts.sum(axis=1), subset_size)
+    possible = np.flatnonzero(np.isfinite(chances))
+    visitor = Visitor(hypotheses=hypotheses, sample=sample, size=subset_size, beta=beta)
+    if visitor.chart is None or chances[possible].min() < -RANGE:
+        return None
+    chart, log_scale = visitor.chart
+    scale, sums = np.exp(log_scale), np.zeros(chart.size)
+    block = 2**14
+    for start in range(0, len(possible), block):
+        some = possible[start : start + block]
+        held = ((some[:, None] >> np.arange(k)) & 1).astype(bool)
+        # The points of each support first, in order; then padding.
+        sets = np.where(held, np.arange(k), k)
+        sets.sort(axis=1)
+        sets[sets == k] = -1
+        sizes, totals = np.empty(len(some), dtype=np.int64), np.empty(len(some))
+        chart.add(sets[:, : min(k, subset_size)], np.exp(chances[some]), scale, sums, sizes, totals)
+    numbers = np.flatnonzero(sums)
+    return chart.representatives(numbers), log_scale[numbers] + np.log(sums[numbers])
