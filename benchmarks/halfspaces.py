@@ -1,9 +1,10 @@
 """Subsets of halfspaces: how many a second on one core, beside the direct way, and what does not grow with them.
 
 The direct way, in the same run: for each subset T every line through two of its points labels the sample with its two
-sides and the two points either way, ``numpy.unique`` keeps one row for each labeling of T, and losses are products with
-the labels. Both sum the same weights, which is checked. Then seconds a subset as n' grows, for halfspaces in space and
-boxes (a picture with ``--picture FILE``), and memory as the number of subsets grows.
+sides and the two points either way, ``numpy.unique`` keeps one row for each labeling of T, losses are products with the
+labels, and λ/Z of the rows are summed into p_S on the sample. Both sum the same weights, which is checked. Then seconds
+a subset as n' grows, for halfspaces in space and boxes (a picture with ``--picture FILE``), and memory as the number of
+subsets grows.
 """
 
 import argparse
@@ -30,8 +31,11 @@ def sample(n: int, features: int) -> Occupancy:
     return occupancy(x, ((x.sum(axis=1) >= features / 2) ^ (rng.random(n) < 0.1)).astype(int))
 
 
-def direct(points: NDArray[np.float64], gain: NDArray[np.float64], ones: float, t: NDArray[np.int64]) -> float:
-    """Z_T / λ_0 of one subset: every pair of its points, rows on the sample, ``numpy.unique`` of their labels on T."""
+def direct(
+    points: NDArray[np.float64], gain: NDArray[np.float64], ones: float, t: NDArray[np.int64]
+) -> tuple[int, float, NDArray[np.float64]]:
+    """Of one subset |H_T|, Z_T and Σ_h λ_h/Z_T·h(x) at each point x of the sample: every pair of the subset, rows on
+    the sample, ``numpy.unique`` of their labels on T."""
     a, b = np.triu_indices(len(t), 1)
     a, b = t[a], t[b]
     d = points[b] - points[a]
@@ -41,8 +45,10 @@ def direct(points: NDArray[np.float64], gain: NDArray[np.float64], ones: float, 
     at = np.arange(len(rows))
     rows[at, np.tile(np.repeat(a, 4), 2)] = np.tile(PATTERNS[:, 0], 2 * len(a))
     rows[at, np.tile(np.repeat(b, 4), 2)] = np.tile(PATTERNS[:, 1], 2 * len(a))
-    first = np.unique(rows[:, t], axis=0, return_index=True)[1]
-    return float(np.exp(-BETA * (ones + rows[first] @ gain)).sum())
+    kept = rows[np.unique(rows[:, t], axis=0, return_index=True)[1]].astype(np.float64)
+    weights = np.exp(-BETA * (ones + kept @ gain))
+    z = float(weights.sum())
+    return len(kept), z, (weights / z) @ kept
 
 
 def seconds_each(hypotheses: HypothesisClass, data: Occupancy, size: int, count: int) -> float:
@@ -67,30 +73,37 @@ def speed(tiny: bool) -> None:
     plane, data = build("halfspaces", dimension=2), sample(n, 2)
     start = time.process_time()
     visitor = Visitor(hypotheses=plane, sample=data, size=size, beta=BETA)
-    assert visitor.chart is not None
+    visitor.visit(np.arange(size)[None], np.zeros(1, dtype=np.int64))
     tables = time.process_time() - start
     gain, ones = (data.counts[:, 0] - data.counts[:, 1]).astype(float), float(data.counts[:, 1].sum())
     rows = np.sort(subsets.sampled(np.random.default_rng(0), few, n, size), axis=1)
     times = []
+    sums, held = np.zeros(n), []
     for t in rows:
         start = time.process_time()
-        expected = direct(data.points, gain, ones, t)
+        count_of_t, _, labelled = direct(data.points, gain, ones, t)
+        sums += labelled
         times.append(time.process_time() - start)
-        found = visitor.visit(t[None], np.zeros(1, dtype=np.int64))
+        held.append(count_of_t)
+    for t, expected in zip(rows, held, strict=True):
         # Both labelings of a T are the same; off T the direct rows may be others, so only T = S has equal sums.
-        assert found.spread[0] == len(plane.representatives(data.points[t])), "labelings differ"
-    whole = direct(data.points[:size], gain[:size], float(data.counts[:size, 1].sum()), np.arange(size))
+        found = visitor.visit(t[None], np.zeros(1, dtype=np.int64))
+        assert found.spread[0] == expected, "labelings differ"
     alone = Visitor(
         hypotheses=plane,
         sample=Occupancy(points=data.points[:size], counts=data.counts[:size]),
         size=size,
         beta=BETA,
     )
-    exact = alone.visit(np.arange(size)[None], np.zeros(1, dtype=np.int64))
+    whole = np.arange(size)
+    _, z, labelled = direct(alone.sample.points, gain[:size], float(data.counts[:size, 1].sum()), whole)
+    exact = alone.visit(whole[None], np.zeros(1, dtype=np.int64))
     assert alone.chart is not None
     least = -alone.chart[0].losses(alone.sample.counts).min() * BETA
-    assert abs(-exact.spread[1] + least - np.log(whole)) < 1e-9, "sums differ"
-    del expected
+    assert abs(-exact.spread[1] + least - np.log(z)) < 1e-9, "Z differs"
+    hypotheses, logs = alone.weights(exact)
+    p = np.exp(logs[0]) @ plane.predict(hypotheses, alone.sample.points)
+    assert np.abs(p - labelled).max() < 1e-9, "sums differ"
     each = min(seconds_each(plane, data, size, count) for _ in range(3))
     slow = float(np.median(times))
     print(f"halfspaces in the plane, n={n}, n'={size}: tables {tables:.2f} s, once for a sample")

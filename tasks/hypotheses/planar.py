@@ -8,16 +8,18 @@ a sign and a label, the line labelled alike. There are 2 + 2k(k − 1) + 4·line
 For one T of t points the lines through pairs are walked in lexicographic order. What lies left of a line is carried as
 a mask of t bits that changes by one class of collinear points as the line turns about its first point, so a line costs
 O(1); the first line that gives a labeling is told by a hash table of masks. A labeling and its complement come at once.
+Sums over a T with no three points on a line are faster by a sweep: see ``sweeps``.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks.hypotheses import separations
+from predcube.tasks.hypotheses import separations, sweeps
 from predcube.tasks.hypotheses.orientation import signs
 from predcube.tasks.hypotheses.packing import first_of_each, pack
 
@@ -33,7 +35,7 @@ for _i in range(64):
     _BIT[(0x03F79D71B4CB0A89 << _i & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the order is made once, where it is first needed
 class PlanarChart:
     """Tables on ``points`` (k, 2), sorted and distinct. ``rank[a, b]`` orders the directions of lines through a, equal
     where a, b and another point are collinear; ``line[a, b]`` numbers lines, ``pairs`` (lines, 2) are their first two
@@ -46,6 +48,10 @@ class PlanarChart:
     rank: NDArray[np.int32]
     line: NDArray[np.int32]
     pairs: NDArray[np.int64]
+
+    @cached_property
+    def order(self) -> NDArray[np.int32]:
+        return sweeps.turns(self.rank)
 
     @property
     def size(self) -> int:
@@ -129,9 +135,12 @@ class PlanarChart:
     ) -> None:
         """As ``Chart``; ValueError where a T may have more than ``LARGEST_SET`` points."""
         check_set(sets.shape[1])
-        both = np.column_stack([scale, np.zeros(len(scale))])  # side by side: one line of cache for both
-        _add(sets, times, self.rank, self.line, both, *_scratch(len(self.points), sets.shape[1]), sizes, totals)
-        sums += both[:, 1]
+        width = sets.shape[1]
+        sweeps.add(sets, times, self.order, self.line, scale, sums, sizes, totals)
+        if not sizes.all():
+            both = np.column_stack([scale, np.zeros(len(scale))])  # side by side: one line of cache for both
+            _add(sets, times, self.rank, self.line, both, *_scratch(len(self.points), width), sizes, totals)
+            sums += both[:, 1]
 
 
 def check_set(t: int) -> None:
@@ -328,10 +337,12 @@ def _add(
     sizes: NDArray[np.int64],
     totals: NDArray[np.float64],
 ) -> None:
-    """``both`` (size, 2): scale, and sums."""
+    """Of the sets of size 0 in ``sizes``, the others being added already. ``both`` (size, 2): scale, and sums."""
     width = sets.shape[1]
     found = np.empty(2 + width * (width - 1), dtype=np.int64)
     for i in range(len(sets)):
+        if sizes[i] > 0:
+            continue
         t = width
         while t > 0 and sets[i, t - 1] < 0:
             t -= 1
