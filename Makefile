@@ -2,7 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 # The first interpreter on the path that is new enough (a version manager's stand-in may exist and refuse).
-PYTHON ?= $(shell for p in python3.13 python3.12 python3 python; do \
+PYTHON ?= $(shell for p in python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 
 .PHONY: demo test bench docs clean
