@@ -23,7 +23,7 @@ test: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 bench: $(VENV)/installed
 	for program in benchmarks/[a-z]*.py; do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
