@@ -14,12 +14,6 @@ LEVEL = 0.95
 """Nominal coverage of every interval unless asked otherwise."""
 
 MISSING, REACHED, NOT_REACHED, REACHED_AT_FIRST = 0, 1, 2, 3
-SMALLEST_STATUSES: dict[int, str] = {
-    MISSING: "missing",
-    REACHED: "reached",
-    NOT_REACHED: "not_reached",
-    REACHED_AT_FIRST: "reached_at_first",
-}
 """Meanings of a smallest n's status: no trials anywhere; a value of the grid; beyond the grid; the grid's first value
 or anything below it."""
 
@@ -74,7 +68,7 @@ def student_t(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smallest:
     """The smallest n that meets a target, with an interval. Arrays have the cells' shape; each value is NaN unless
-    its status (a key of ``SMALLEST_STATUSES``, u1) says it was reached."""
+    its status (``MISSING`` to ``REACHED_AT_FIRST``, u1) says it was reached."""
 
     n: NDArray[np.float64]
     lower: NDArray[np.float64]

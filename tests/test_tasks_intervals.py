@@ -15,7 +15,6 @@ from predcube.tasks.intervals import (
     NOT_REACHED,
     REACHED,
     REACHED_AT_FIRST,
-    SMALLEST_STATUSES,
     clopper_pearson,
     smallest_reached,
     student_t,
@@ -129,7 +128,6 @@ def test_smallest_in_words() -> None:
     assert found.lower_status.tolist() == [1, 3, 2, 3, 0, 1]
     np.testing.assert_array_equal(found.upper, [80, np.nan, np.nan, 10, np.nan, 40])
     assert found.upper_status.tolist() == [1, 2, 2, 3, 0, 1]
-    assert SMALLEST_STATUSES == {0: "missing", 1: "reached", 2: "not_reached", 3: "reached_at_first"}
     assert found.status.dtype == np.uint8
 
 
