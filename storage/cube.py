@@ -251,6 +251,8 @@ def _schema(trials: zarr.Group, attributes: Mapping[str, Any]) -> CubeSchema:
     variables = [name for name in arrays if dims[name] != (name,)]
     if not variables:
         raise ValueError("it has no variables")
+    if lost := [v for name in variables if (v := name.removesuffix("_status")) not in (name, *variables)]:
+        raise ValueError(f"the array {lost[0]!r} is gone")
     spine = dims[variables[0]][: dims[variables[0]].index("trial") + 1]
     cuts = dict(zip(dims[variables[0]], arrays[variables[0]].chunks, strict=True))
 

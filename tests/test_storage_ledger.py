@@ -1,6 +1,7 @@
 """What counts as done: receipts as commits, and what killed or failing workers leave."""
 
 import json
+import shutil
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -208,6 +209,13 @@ def test_damage_is_named_with_its_cure(url: str) -> None:
     read()
     with pytest.raises(ZeroDivisionError), damage_named(url):
         1 / 0  # noqa: B018  (what has another reason keeps it)
+
+
+def test_a_deleted_array_is_named(url: str) -> None:
+    shutil.rmtree(Path(url, "trials", "error"))
+    for read in (read_schema, tile_states):
+        with pytest.raises(StoreError, match="the array 'error' is gone"):
+            read(url)
 
 
 def test_leftovers_of_killed_writers_do_no_harm(url: str) -> None:
