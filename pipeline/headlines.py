@@ -35,11 +35,21 @@ def headlines(data: xr.Dataset) -> tuple[Headline, ...]:
         return (_smallest_n(data),)
     numeric = [d for d in map(str, data.dims) if data[d].dtype.kind in "iuf" and d in data["status"].dims]
     along = "n" if "n" in numeric else max(numeric, key=lambda d: data.sizes[d], default=None)
-    quantities = [q for q in quantities_of(data) if set(data[q].dims) == set(data["status"].dims)]
+    curves = {q: own for q in quantities_of(data) if (own := curve_axis(data, q)) is not None}
+    quantities = [q for q in quantities_of(data) if q not in curves]
+    found = tuple(_along(data, q, own) for q, own in curves.items())
     if along is None or data.sizes[along] < 2:
+        if not quantities and found:
+            return found
         title = "means with 95% intervals" if quantities else "no quantity was measured"
-        return (Headline(title=title, rows=rows(data).slice(0, MOST_ROWS)),)
-    return tuple(_along(data, q, along) for q in quantities)
+        return (Headline(title=title, rows=rows(data).slice(0, MOST_ROWS)), *found)
+    return (*(_along(data, q, along) for q in quantities), *found)
+
+
+def curve_axis(data: xr.Dataset, quantity: str) -> str | None:
+    """The axis of its own along which a quantity is a curve: numbers, at least two."""
+    own = (str(d) for d in data[quantity].dims if d not in data["status"].dims)
+    return next((d for d in own if data[d].dtype.kind in "iuf" and data.sizes[d] > 1), None)
 
 
 def _smallest_n(data: xr.Dataset) -> Headline:

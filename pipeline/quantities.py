@@ -7,13 +7,15 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
     """``built`` is False for quantities that the words of a spec promise and this version does not compute;
-    ``per_trial`` is False for those that follow from a cell alone and stand in /surfaces."""
+    ``per_trial`` is False for those that follow from a cell alone and stand in /surfaces. ``extra``: the dimensions
+    after the trial (``pipeline.dimensions`` says what they hold)."""
 
     long_name: str
     units: str = "1"
     description: str
     per_trial: bool = True
     built: bool = True
+    extra: tuple[str, ...] = ()
 
 
 QUANTITIES: Mapping[str, Quantity] = {
@@ -50,6 +52,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "delta": Quantity(
         long_name="measured δ at given ε",
         description="max over neighbours, x and y of (P_S(y) − e^ε P_S'(y))₊. Dwork & Feldman 2018.",
+        extra=("delta_epsilon",),
         built=False,
     ),
     "labelings": Quantity(

@@ -5,7 +5,7 @@ is a row with a null and a status that says why; an unknown name or value is an 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import pyarrow as pa
 import xarray as xr
@@ -28,13 +28,15 @@ def query(
     """Rows of the surfaces of ``store``, one a cell, the axes first.
 
     ``select``: variables (default: mean and interval of each quantity, and the status; ``["*"]``: all of them). The
-    rows run over the axes that the selected variables have.
+    rows run over the axes that the selected variables have. Quantities along an axis of their own (``delta`` over
+    ``delta_epsilon``) are selected by default where ``at`` fixes that axis, or where every quantity has one.
     ``where``: an SQL expression over axes and variables; rows where it is true are kept.
     ``at``: axis → the value, or values, to keep. ``smallest`` and ``such_that``: see ``inverse``; without
     ``such_that`` the targets of the spec are used.
 
     The schema's metadata holds under ``predcube`` a JSON object: how many trials are ``missing``, ``failed``,
-    ``infeasible`` and ``done``. Raises ``BadInput`` for what the surfaces do not have, ``StoreError`` for a store
+    ``infeasible`` and ``done``; and under ``predcube_aside`` the quantities left out by default, each with its axis.
+    Raises ``BadInput`` for what the surfaces do not have, ``StoreError`` for a store
     that cannot be read.
     """
     data = read_surfaces(store)
@@ -47,19 +49,51 @@ def query(
             "--such-that needs --smallest AXIS: the axis whose smallest value is wanted (to filter rows use --where)"
         )
     else:
-        table = rows(data, select, where)
-    return table.replace_schema_metadata({"predcube": json.dumps(totals)})
+        table = rows(data, select, where, fixed=frozenset(at or ()))
+    aside = {} if smallest is not None or select is not None else _aside(data, frozenset(at or ()))
+    return table.replace_schema_metadata({"predcube": json.dumps(totals), "predcube_aside": json.dumps(aside)})
 
 
-def _default_columns(data: xr.Dataset) -> list[str]:
-    cells = {d for q in quantities_of(data) for d in data[q].dims}
-    columns = [q + end for q in quantities_of(data) for end in ("", "_lower", "_upper")]
+def _shown(data: xr.Dataset, fixed: Container[str]) -> set[str]:
+    """The axes that rows run over unless told otherwise: the cells', and those of quantities' own that are fixed, have
+    one value, or without which there is no quantity."""
+    cells = set(map(str, data["status"].dims)) if "status" in data.data_vars else set(map(str, data.dims))
+    own = {str(d) for q in quantities_of(data) for d in data[q].dims} - cells
+    if all(set(data[q].dims) - cells for q in quantities_of(data)):
+        return cells | own
+    return cells | {d for d in own if d in fixed or data.sizes[d] == 1}
+
+
+def _aside(data: xr.Dataset, fixed: Container[str]) -> dict[str, list[str]]:
+    shown = _shown(data, fixed)
+    left = {q: [str(d) for d in data[q].dims if d not in shown] for q in quantities_of(data)}
+    return {q: dims for q, dims in left.items() if dims}
+
+
+def _default_columns(data: xr.Dataset, fixed: Container[str]) -> list[str]:
+    shown = _shown(data, fixed)
+    quantities = [q for q in quantities_of(data) if set(data[q].dims) <= shown]
+    columns = [q + end for q in quantities for end in ("", "_lower", "_upper")]
+    cells = {d for q in quantities for d in data[q].dims}
     return columns + [s for s in ("status",) if s in data.data_vars and set(data[s].dims) <= cells]
 
 
-def rows(data: xr.Dataset, select: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
-    """One row a combination of the axes that the selected variables (and those in ``where``) have; the axes first."""
-    names = _default_columns(data) if select is None else _all_columns(data) if list(select) == ["*"] else list(select)
+def rows(
+    data: xr.Dataset,
+    select: Sequence[str] | None = None,
+    where: str | None = None,
+    *,
+    fixed: Container[str] = frozenset(),
+) -> pa.Table:
+    """One row a combination of the axes that the selected variables (and those in ``where``) have; the axes first.
+    ``fixed``: the axes that the question chose values of."""
+    names = (
+        _default_columns(data, fixed)
+        if select is None
+        else _all_columns(data, fixed)
+        if list(select) == ["*"]
+        else list(select)
+    )
     axes = [str(d) for d in data.dims]
     for name in names:
         if name not in data.data_vars and name not in axes:
@@ -75,7 +109,7 @@ def rows(data: xr.Dataset, select: Sequence[str] | None = None, where: str | Non
     return columns_over(data, dims, variables, keep)
 
 
-def _all_columns(data: xr.Dataset) -> list[str]:
-    """Every variable that has all the axes of the cells."""
-    cells = set(data["status"].dims)
-    return [str(n) for n, v in data.data_vars.items() if set(v.dims) == cells]
+def _all_columns(data: xr.Dataset, fixed: Container[str]) -> list[str]:
+    """Every variable that has all the axes of the cells, and no other but those shown."""
+    cells, shown = set(data["status"].dims), _shown(data, fixed)
+    return [str(n) for n, v in data.data_vars.items() if cells <= set(v.dims) <= shown]

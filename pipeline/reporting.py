@@ -17,7 +17,7 @@ from rich.text import Text
 from predcube import __version__
 from predcube.pipeline import figures
 from predcube.pipeline.failures import BadInput
-from predcube.pipeline.headlines import headlines
+from predcube.pipeline.headlines import curve_axis, headlines
 from predcube.pipeline.infeasibility import reasons
 from predcube.pipeline.opening import quantities_of, read_surfaces, surfaces_of
 from predcube.pipeline.pages import Page, listing, paragraph, picture, preformatted, rows_table, section
@@ -104,12 +104,13 @@ def _surfaces(m: Material) -> Iterator[str]:
 
 
 def _figure(data: xr.Dataset, name: str) -> tuple[Any, str] | None:
-    """One quantity along n (else its longest numeric axis, else its longest); axes beyond three are held."""
+    """One quantity along an axis of its own, or n, or its longest numeric axis, or its longest; axes beyond three are
+    held."""
     axes = [str(d) for d in data[name].dims if data.sizes[d] > 1]
     if not axes or not np.isfinite(data[name].values).any():
         return None
     numeric = [d for d in axes if data[d].dtype.kind in "iuf"]
-    x = "n" if "n" in axes else max(numeric or axes, key=lambda d: data.sizes[d])
+    x = curve_axis(data, name) or ("n" if "n" in axes else max(numeric or axes, key=lambda d: data.sizes[d]))
     others = [d for d in axes if d != x]
     # Labels are what is compared: they make the lines; numbers of many values make poor panels.
     others.sort(key=lambda d: (data[d].dtype.kind in "iuf", data.sizes[d]))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.pipeline.dimensions import extra_axes
 from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.spec.canonical import resolved, spec_hash
 from predcube.pipeline.spec.sweep import Sweep, SweepAxis
@@ -35,6 +36,7 @@ def chunk_lengths(sweep: Sweep, seconds: NDArray[np.float64], workers: int) -> t
     total = float(seconds.sum()) * trials
     wanted = min(WANTED, max(total / (TILES_PER_WORKER * workers), SHORTEST))
     wanted = min(wanted, max(total / (TILES_PER_WORKER / 4 * workers), 1e-9))
+    widest = math.prod(len(a.values) for a in extra_axes(sweep))
     lengths = [1] * seconds.ndim
     along_trials = trials
     longest = float(seconds.max(initial=0.0))
@@ -47,7 +49,7 @@ def chunk_lengths(sweep: Sweep, seconds: NDArray[np.float64], workers: int) -> t
         for length in reversed(divisors(seconds.shape[axis])):
             tried = [*lengths[:axis], length, *lengths[axis + 1 :]]
             sums = block_sums(seconds, tried) * along_trials
-            small = int(np.prod(tried)) * along_trials <= MOST_VALUES
+            small = math.prod(tried) * along_trials * widest <= MOST_VALUES
             if length == 1 or (small and float(sums.max(initial=0.0)) <= LONGEST and _typical(sums) <= wanted):
                 lengths = tried
                 break
@@ -87,14 +89,16 @@ def bytes_on_disk(schema: CubeSchema) -> int:
     """What the cube will take on disk, about: whole blocks of files and folders, doubles that hardly compress, statuses
     that do. A tile is a file of each variable and its receipt; a surface is one file."""
     floats = [v for v in schema.variables if v.dtype == "float64"]
+    widths = [math.prod(len(a.values) for a in schema.dimensions(v)[len(schema.axes) :]) for v in floats]
     cells = math.prod(len(a.values) for a in schema.axes[:-1])
-    tile = _blocks(8 * math.prod(a.chunk for a in schema.axes))
+    tile = math.prod(a.chunk for a in schema.axes)
     tiles = math.prod(schema.tiles)
     arrays = len(schema.variables) + 1  # the ledger's receipts are cut like the trials
     # A tile's place is a path of folders, one an axis.
     folders = 2 + sum(math.prod(schema.tiles[: i + 1]) for i in range(len(schema.axes) - 1))
-    surfaces = SURFACES * len(floats) * (_blocks(8 * cells) + (2 + len(schema.axes)) * BLOCK)
-    return tiles * (len(floats) * tile + (arrays - len(floats)) * BLOCK) + arrays * (folders + 1) * BLOCK + surfaces
+    surfaces = SURFACES * sum(_blocks(8 * cells * w) + (2 + len(schema.axes)) * BLOCK for w in widths)
+    values = sum(_blocks(8 * tile * w) for w in widths)
+    return tiles * (values + (arrays - len(floats)) * BLOCK) + arrays * (folders + 1) * BLOCK + surfaces
 
 
 def _blocks(count: int) -> int:
@@ -125,6 +129,7 @@ def blueprint(sweep: Sweep, lengths: Sequence[int], versions: Mapping[str, str])
     )
     return CubeSchema(
         axes=(*axes, trial),
+        extra=extra_axes(sweep),
         variables=tuple(_variables(sweep)),
         attributes={
             "title": sweep.name,
@@ -159,6 +164,7 @@ def _variables(sweep: Sweep) -> Iterable[Variable]:
             name=name,
             dtype="float64",
             attributes={"long_name": about.long_name, "units": about.units, "description": about.description},
+            extra=about.extra,
         )
         yield status_variable(f"{name}_status", f"how the trial of {name} ended")
     yield status_variable("status", "the worst of the trial's statuses")

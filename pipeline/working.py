@@ -11,7 +11,7 @@ on different sweeps.
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from predcube.cluster import Program, describe
 from predcube.pipeline.building import build_problem
+from predcube.pipeline.dimensions import extra_axes
 from predcube.pipeline.parts import packed, unpacked
 from predcube.pipeline.spec.canonical import from_resolved
 from predcube.pipeline.spec.sweep import Sweep, word
@@ -246,7 +247,7 @@ def opened(site: Site) -> tuple[Sweep, CubeSchema]:
     return from_resolved(read_attributes(site.url)["resolved"], directory=site.directory), read_schema(site.url)
 
 
-def _measure(site: Site, place: Place, problem: trials.Problem, parts: dict[int, Part]) -> Mapping[str, float]:
+def _measure(site: Site, place: Place, problem: trials.Problem, parts: dict[int, Part]) -> trials.Measured:
     """One trial of one cell, with the workloads in ``parts`` already computed."""
     prepared = _prepared(site, place) if parts else trials.prepare(problem, place[1])
     mixtures = []
@@ -305,6 +306,7 @@ def _write(site: Site, key: TileKey, arrays: dict[str, NDArray[Any]], receipt: R
     sweep, schema = opened(site)
     coordinates = {a.name: a.coordinate() for a in sweep.axes} | {"trial": np.arange(sweep.trials, dtype=np.int64)}
     labels = {a.name: coordinates[a.name][s] for a, s in zip(schema.axes, schema.region(key), strict=True)}
+    labels |= {a.name: a.values for a in extra_axes(sweep)}
     return write_tile(
         site.url,
         key,
@@ -328,8 +330,9 @@ class _Blank:
         self._quantities = [name for name in self.arrays if f"{name}_status" in self.arrays]
         self._codes = [v.name for v in schema.variables if v.dtype == "uint8" and not v.name.endswith("status")]
 
-    def put(self, place: Place, measured: Mapping[str, float]) -> list[str]:
-        """What one trial measured. Returns what is wrong with it: a value that is no number is no value."""
+    def put(self, place: Place, measured: trials.Measured) -> list[str]:
+        """What one trial measured, a number or an array over the quantity's own dimensions. Returns what is wrong with
+        it: a value that is no number is no value."""
         at = self._at(place)
         wrong = []
         for name in self._quantities:

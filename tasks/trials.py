@@ -55,6 +55,10 @@ mixture of an error was computed, or of an audit where no error is measured ("ex
 sets T or over some that were drawn."""
 
 
+type Measured = Mapping[str, float | NDArray[np.float64]]
+"""What one trial gives: a number for each name, or an array over the dimensions that a quantity has of its own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
     """What every trial of a cell shares. Compared by identity, so that what follows from it is worked out once.
@@ -97,10 +101,10 @@ class Prepared:
     workloads: tuple[Workload, ...]
     functional: Functional
 
-    def finish(self, mixtures: tuple[Mixture, ...]) -> dict[str, float]:
+    def finish(self, mixtures: tuple[Mixture, ...]) -> Measured:
         """Every quantity of the problem, with the codes of ``outputs``. Raises ArithmeticError on a NaN."""
         problem = self.problem
-        found: dict[str, float] = {}
+        found: dict[str, float | NDArray[np.float64]] = {}
         if self.workloads:
             found |= _errors(problem, self.draw, self.sample, self.functional, mixtures[0])
             # An answer that is no mixture is a plain mean over its subsets: all bear equal shares.
@@ -115,7 +119,7 @@ class Prepared:
         method = method_of(problem) if self.workloads else audit_method_of(problem)
         found["mixture_method"] = CODES["mixture_method"][method]
         for name, value in found.items():
-            if math.isnan(value):
+            if np.isnan(value).any():
                 raise ArithmeticError(
                     f"{name} is NaN: {problem.learner.kind} on {problem.hypotheses.kind}, n = {problem.n}, "
                     f"trial {self.trial}, method {method}"
@@ -273,7 +277,7 @@ class _ErrorOf:
         return self.draw.population.errors(self.hypotheses, representatives)[:, None]
 
 
-def measure(problem: Problem, trial: int) -> dict[str, float]:
+def measure(problem: Problem, trial: int) -> Measured:
     """All of a trial in this process: the same bits as any fan-out of its workloads."""
     prepared = prepare(problem, trial)
     return prepared.finish(tuple(evaluate(w) for w in prepared.workloads))

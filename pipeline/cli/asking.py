@@ -70,6 +70,7 @@ def query(
     rows = ask(store, select=names, where=where, at=fixed(at), smallest=smallest, such_that=such_that)
     _write(rows, chosen, out)
     _say_what_is_missing(rows)
+    _say_what_is_aside(rows)
     if rows.num_rows == 0:
         typer.echo("no rows: no cell satisfies the condition", err=True)
 
@@ -226,6 +227,13 @@ def _to_stdout(data: bytes) -> None:
     except BrokenPipeError:
         # The reader (head, less) has seen enough: nothing to say, also not when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say_what_is_aside(rows: "pa.Table") -> None:
+    """One line on standard error about quantities that have an axis of their own and were not asked for."""
+    aside = json.loads((rows.schema.metadata or {}).get(b"predcube_aside", b"{}"))
+    for name, axes in aside.items():
+        typer.echo(f"{name} runs over {' and '.join(axes)} too: --select {name}, or --at {axes[0]}=VALUE", err=True)
 
 
 def _say_what_is_missing(rows: "pa.Table") -> None:
