@@ -51,6 +51,7 @@ def problem_of(
     sweep: Setting,
 ) -> Problem:
     """The problem of built objects."""
+    options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in measure.items()}
     return Problem(
         hypotheses=hypotheses,
         distribution=distribution,
@@ -58,7 +59,7 @@ def problem_of(
         n=n,
         quantities=tuple(q for q in sweep.quantities if QUANTITIES[q].per_trial),
         seed=sweep.seed,
-        **measure,
+        **options,
     )
 
 

@@ -5,6 +5,7 @@ n; where nothing is promised it is ∞ (privacy loss) or 1 (stability), where th
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from predcube.pipeline.grid import Grid
 from predcube.pipeline.spec.sweep import Sweep
-from predcube.tasks.bounds import BOUNDS
+from predcube.tasks.bounds import BOUNDS, delta_bound
 from predcube.tasks.hypotheses import HypothesisClass
 
 GUARANTEED = {"stability": "guaranteed_stability", "privacy_loss": "guaranteed_privacy_loss"}
@@ -23,39 +24,65 @@ def beside(surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
     """The surfaces with what theory promises.
 
     ``bound_stability`` and ``bound_privacy_loss``: the learner's guarantees. ``ratio_stability`` and
-    ``ratio_privacy_loss``: the largest value of the done trials ÷ the guarantee, NaN where that is infinite.
+    ``ratio_privacy_loss``: the largest value of the done trials ÷ the guarantee, NaN where that is infinite. With a
+    δ(ε) curve ``bound_delta``, the most that δ can be under both guarantees, and ``ratio_delta``.
     Where the spec asks for ``bounds``: ``bound_n_<name>``, the sample complexities of ``tasks.bounds`` at the cell's
     guarantees and at the targets' excess error and confidence; those that apply to no cell are left out.
     """
-    promised = {q: m for q, m in GUARANTEED.items() if q in sweep.quantities or "bounds" in sweep.quantities}
-    if not promised:
+    asked = [q for q in GUARANTEED if q in sweep.quantities or "bounds" in sweep.quantities]
+    curve = "delta" in sweep.quantities
+    if not asked and not curve:
         return surfaces
     dims = tuple(a.name for a in sweep.axes)
-    arrays = _arrays(sweep, tuple(promised))
-    units = {q: surfaces[q].attrs.get("units", "1") if q in surfaces else "1" for q in promised}
+    arrays = _arrays(sweep, list(GUARANTEED) if curve else asked)
+    units = {q: surfaces[q].attrs.get("units", "1") if q in surfaces else "1" for q in GUARANTEED}
     found = {name: xr.Variable(dims, array, _attributes(name, units)) for name, array in arrays.items()}
     axes = {a.name: a.coordinate() for a in sweep.axes}
     made = xr.Dataset(found, coords=axes).reindex({d: surfaces[d].values for d in dims})
+    if curve:
+        made["bound_delta"] = _delta(made, surfaces["delta_epsilon"])
+        made = made.drop_vars([f"bound_{q}" for q in GUARANTEED if q not in asked])
     result = surfaces.assign({str(n): v.variable for n, v in made.data_vars.items()})
-    for quantity in promised:
+    for quantity in (*asked, "delta"):
         if f"{quantity}_maximum" in surfaces:
-            bound, largest = result[f"bound_{quantity}"].variable, surfaces[f"{quantity}_maximum"].variable
-            with np.errstate(invalid="ignore", divide="ignore"):
-                usable = np.isfinite(bound.values) & (bound.values > 0)
-                ratio = np.where(usable, largest.values / np.where(usable, bound.values, 1.0), np.nan)
-            result[f"ratio_{quantity}"] = xr.Variable(
-                bound.dims,
-                ratio,
-                {
-                    "long_name": f"largest measured ÷ guaranteed {quantity.replace('_', ' ')}",
-                    "units": "1",
-                    "description": f"{quantity}_maximum ÷ bound_{quantity}; NaN where the guarantee is infinite or 0",
-                },
-            )
+            result[f"ratio_{quantity}"] = _ratio(result, quantity)
     return result
 
 
-def _arrays(sweep: Sweep, promised: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
+def _delta(guarantees: xr.Dataset, epsilon: xr.DataArray) -> xr.DataArray:
+    """The most that δ(ε) is under the guarantees of stability and privacy loss: dims (axes…, delta_epsilon)."""
+    at = epsilon.variable
+    made = xr.apply_ufunc(
+        lambda g, s, e: math.nan if math.isnan(g) else delta_bound(e, g, s),
+        guarantees["bound_privacy_loss"].variable,
+        guarantees["bound_stability"].variable,
+        at,
+        vectorize=True,
+        output_dtypes=[np.float64],
+    )
+    made.attrs = {
+        "long_name": "guaranteed δ at given ε",
+        "units": "1",
+        "description": "the most that δ(ε) of a binary answer is under the guaranteed privacy loss and stability",
+    }
+    return xr.DataArray(made)
+
+
+def _ratio(surfaces: xr.Dataset, quantity: str) -> xr.Variable:
+    """The largest measured value ÷ what is guaranteed."""
+    bound, largest = surfaces[f"bound_{quantity}"].variable, surfaces[f"{quantity}_maximum"].variable
+    bound = bound.transpose(*largest.dims)
+    usable = np.isfinite(bound.values) & (bound.values > 0)
+    ratio = np.where(usable, largest.values / np.where(usable, bound.values, 1.0), np.nan)
+    about = {
+        "long_name": f"largest measured ÷ guaranteed {quantity.replace('_', ' ')}",
+        "units": "1",
+        "description": f"{quantity}_maximum ÷ bound_{quantity}; NaN where the guarantee is infinite or 0",
+    }
+    return xr.Variable(largest.dims, ratio, about)
+
+
+def _arrays(sweep: Sweep, promised: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """Every guarantee and bound over the grid."""
     grid = Grid(sweep)
     parts = [grid.parts[name] for name in ("hypotheses", "learner", "n")]

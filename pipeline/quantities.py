@@ -51,9 +51,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "delta": Quantity(
         long_name="measured δ at given ε",
-        description="max over neighbours, x and y of (P_S(y) − e^ε P_S'(y))₊. Dwork & Feldman 2018.",
+        description="max over neighbours S', x and y of (P_S(y) − e^ε P_S'(y))₊ and of (P_S'(y) − e^ε P_S(y))₊, at "
+        "each ε of delta_epsilon; `audit` says whether all neighbours were visited. Dwork & Feldman 2018.",
         extra=("delta_epsilon",),
-        built=False,
     ),
     "labelings": Quantity(
         long_name="labelings of the subset's points",

@@ -129,7 +129,7 @@ def _figure(data: xr.Dataset, name: str) -> tuple[Any, str] | None:
 
 
 def _guarantees(m: Material) -> Iterator[str]:
-    parts = [_nearest(m.data, q) for q in ("stability", "privacy_loss") if f"ratio_{q}" in m.data]
+    parts = [_nearest(m.data, q) for q in ("stability", "privacy_loss", "delta") if f"ratio_{q}" in m.data]
     lines = []
     for name in (str(n) for n in m.data.data_vars if str(n).startswith("bound_n_")):
         low, high = float(m.data[name].min()), float(m.data[name].max())

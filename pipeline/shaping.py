@@ -173,7 +173,7 @@ def _variables(sweep: Sweep) -> Iterable[Variable]:
 def _about_code(name: str) -> dict[str, Attribute]:
     described = {
         "mixture_method": "how the weights of the learner's mixture were computed",
-        "audit": "how far stability and privacy loss go: over all neighbours, over some of them, or estimated",
+        "audit": "how far stability, privacy loss and delta go: over all neighbours, over some of them, or estimated",
         "subset_sets": "the sets T that labelings and net_probability are means over",
     }
     meanings = {0: "missing", **{code: meaning.replace(" ", "_") for meaning, code in CODES[name].items()}}

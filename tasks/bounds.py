@@ -43,6 +43,25 @@ def private_stability(epsilon: float) -> float:
     return math.tanh(epsilon / 2)
 
 
+def delta_bound(epsilon: float, privacy_loss: float, stability: float = 1.0) -> float:
+    """δ(ε) of a binary answer that is g-private (g = ``privacy_loss``) and γ-stable: at most
+    (e^g − e^ε)₊ · min(1/(e^g + 1), γ/(e^g − 1)).
+
+    The most that p − e^ε q can be where p ≤ e^g q, 1 − q ≤ e^g(1 − p) and p − q ≤ γ. Reached, so it is tight: without γ
+    by p = e^g/(1 + e^g) against its complement, else by q = γ/(e^g − 1), p = q + γ. Where nothing is private
+    (g = ∞) it is γ.
+
+    >>> round(delta_bound(0.0, math.log(3)), 12), delta_bound(2.0, 1.5), delta_bound(0.5, math.inf, 0.1)
+    (0.5, 0.0, 0.1)
+    """
+    if epsilon >= privacy_loss:
+        return 0.0
+    # Divided by e^g, which may be beyond a float.
+    left = -math.expm1(epsilon - privacy_loss)
+    private = left / (1.0 + math.exp(-privacy_loss))
+    return min(private, stability * left / -math.expm1(-privacy_loss))
+
+
 def amplified_privacy_loss(epsilon: float, share: float) -> float:
     """ε of an ε-private learner run on a uniform subset of a ``share`` q of the records: ln(1 + q(e^ε − 1)).
 

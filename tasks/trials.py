@@ -30,13 +30,14 @@ from predcube.tasks.seeds import Identity, streams
 ERRORS = frozenset({"error", "excess_error"})
 MIXED = ERRORS | {"effective_subsets"}
 """What the mixture on the sample itself gives, without an audit."""
-AUDITS = frozenset({"stability", "privacy_loss"})
+AUDITS = frozenset({"stability", "privacy_loss", "delta"})
 SETS = frozenset({"labelings", "net_probability"})
 QUANTITIES = (
     "error",
     "excess_error",
     "stability",
     "privacy_loss",
+    "delta",
     "growth",
     "labelings",
     "net_probability",
@@ -51,8 +52,8 @@ CODES: Mapping[str, Mapping[str, int]] = {
 }
 """How a value was obtained, as small integers beside it; 0 is kept for missing. ``mixture_method`` is the way the
 mixture of an error was computed, or of an audit where no error is measured ("exact": the learner has one way only);
-``audit`` says how far stability and privacy loss go; ``subset_sets`` whether labelings and net_probability are over all
-sets T or over some that were drawn."""
+``audit`` says how far stability, privacy loss and delta go; ``subset_sets`` whether labelings and net_probability are
+over all sets T or over some that were drawn."""
 
 
 type Measured = Mapping[str, float | NDArray[np.float64]]
@@ -65,7 +66,8 @@ class Problem:
 
     ``samples`` are the subsets of ``mc`` (None: its own default), ``neighbours`` the most that an audit tries where X
     is not finite. ``standard_error``: mc draws until that of a trial's error is this small, ``samples`` being then the
-    most it may draw. ``net_alpha``: the α of net_probability (None: the learner's own).
+    most it may draw. ``net_alpha``: the α of net_probability (None: the learner's own). ``delta_epsilon``: the ε at
+    which delta is measured.
     """
 
     hypotheses: HypothesisClass
@@ -79,11 +81,14 @@ class Problem:
     neighbours: int = 64
     standard_error: float | None = None
     net_alpha: float | None = None
+    delta_epsilon: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for q in self.quantities:
             if q not in QUANTITIES:
                 raise ValueError(f"quantity {q!r} is not built in yet: there are {', '.join(QUANTITIES)}")
+        if "delta" in self.quantities and not self.delta_epsilon:
+            raise ValueError("delta is measured at delta_epsilon, which is empty: give at least one ε")
 
     @property
     def audited(self) -> bool:
@@ -395,7 +400,7 @@ def _errors(problem: Problem, draw: Draw, sample: Occupancy, functional: Functio
     return found
 
 
-def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
+def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float | NDArray[np.float64]]:
     method = audit_method_of(problem)
     found = audit_sample(
         problem.learner,
@@ -408,8 +413,11 @@ def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
         seed=_subset_seed(problem, trial) if method == "mc" else None,
         rng=lambda: _streams(problem, "neighbours")(trial),
     )
-    return {
+    measured: dict[str, float | NDArray[np.float64]] = {
         "stability": found.stability,
         "privacy_loss": found.privacy_loss,
         "audit": CODES["audit"][found.kind],
     }
+    if "delta" in problem.quantities:
+        measured["delta"] = np.array([found.delta(epsilon) for epsilon in problem.delta_epsilon])
+    return measured

@@ -6,16 +6,17 @@ step is given is known to build.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.quantities import QUANTITIES
-from predcube.pipeline.spec.axes import Entry, flatten, name_axes
+from predcube.pipeline.spec.axes import NEAR, Entry, flatten, name_axes
 from predcube.pipeline.spec.choices import Choices
 from predcube.pipeline.spec.fields import check_table
 from predcube.pipeline.spec.mistakes import Mistake, Mistakes, failure, noun, show, unknown
-from predcube.pipeline.spec.models import SWEPT_OPTIONS, File, Goals, Measure
+from predcube.pipeline.spec.models import DELTA_EPSILON, SWEPT_OPTIONS, File, Goals, Measure
 from predcube.pipeline.spec.reading import Source, read
 from predcube.pipeline.spec.sections import ROLES
 from predcube.pipeline.spec.sweep import Sweep, Targets
@@ -77,6 +78,7 @@ class _Loader:
         measure = check_table(file.get("measure", {}), Measure, "measure", self.mistakes, what="option")
         quantities = self._quantities(measure.get("quantities", []))
         targets = self._targets(measure.get("targets", {}), quantities)
+        curve = self._curve(measure.get("delta_epsilon"), quantities)
 
         entries = self._entries(file.get("sweep", {}))
         choices = Choices(mistakes=self.mistakes, directory=self.source.directory)
@@ -105,7 +107,7 @@ class _Loader:
             quantities=quantities,
             method=measure["method"],
             targets=targets,
-            measure={k: measure[k] for k in SWEPT_OPTIONS if k in measure and k != "method"},
+            measure={k: measure[k] for k in SWEPT_OPTIONS if k in measure and k != "method"} | curve,
             notes=(),
             text=self.source.text,
             directory=self.source.directory,
@@ -153,6 +155,19 @@ class _Loader:
                     f'"{name}" is not measured; add it to measure.quantities, or drop it',
                 )
         return Targets(limits=limits, confidence=goals.get("confidence", 0.9))
+
+    def _curve(self, given: list[float] | None, quantities: tuple[str, ...]) -> dict[str, list[float]]:
+        """The ε of a δ(ε) curve, ascending; nothing where none is measured."""
+        place = "measure.delta_epsilon"
+        if "delta" not in quantities:
+            if given is not None:
+                self.mistakes.add(place, '"delta" is not measured; add it to measure.quantities, or drop this')
+            return {}
+        values = sorted(DELTA_EPSILON if given is None else given)
+        twice = next((a for a, b in pairwise(values) if b - a <= NEAR * b), None)
+        if twice is not None:
+            self.mistakes.add(place, f"{twice!r} stands twice; keep one")
+        return {"delta_epsilon": values}
 
     def _entries(self, table: Mapping[str, Any]) -> list[Entry]:
         """The axes whose paths lead somewhere."""

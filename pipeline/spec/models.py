@@ -33,7 +33,8 @@ class File:
 class Measure:
     """[measure]: what is measured and how. ``samples`` are the subsets of ``mc``, ``neighbours`` how many neighbouring
     samples an audit draws where it cannot visit them all. ``standard_error``: mc draws until that of a trial's error is
-    this small. ``net_alpha``: the α of net_probability (else the learner's)."""
+    this small. ``net_alpha``: the α of net_probability (else the learner's). ``delta_epsilon``: the ε at which delta is
+    measured."""
 
     quantities: Annotated[list[str], MinLen(1)] = field(default_factory=lambda: ["error", "excess_error"])
     method: Literal["auto", "analytic", "laplace", "support", "enumerate", "mc"] = "auto"
@@ -42,10 +43,14 @@ class Measure:
     neighbours: Annotated[int, Ge(1)] = 512
     standard_error: Annotated[float, Gt(0)] | None = None
     net_alpha: Annotated[float, Gt(0), Lt(1)] | None = None
+    delta_epsilon: Annotated[list[Annotated[float, Ge(0)]], MinLen(1)] | None = None
 
 
 SWEPT_OPTIONS = ("method", "samples", "neighbours", "standard_error", "net_alpha")
 """What of [measure] belongs to a cell, and so may be an axis."""
+
+DELTA_EPSILON = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""The ε at which delta is measured unless a spec gives others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
