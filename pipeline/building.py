@@ -33,10 +33,10 @@ class Setting(Protocol):
 def build_problem(cell: Cell, sweep: Setting) -> Problem:
     """The problem of one cell. ValueError where a table has changed since the sweep was checked."""
     return problem_of(
-        hypotheses_of(cell.hypotheses),
-        distribution_of(cell.distribution, sweep.directory),
-        learner_of(cell.learner),
-        cell.n,
+        hypotheses_of(cell.sections["hypotheses"]),
+        distribution_of(cell.sections["distribution"], sweep.directory),
+        learner_of(cell.sections["learner"]),
+        cell.n or 0,
         cell.measure,
         sweep,
     )

@@ -43,7 +43,7 @@ def part(sweep: Sweep, name: str) -> Part:
     known: dict[str, int] = {}
     codes = np.empty(lengths, dtype=np.int32)
     for index in product(*(range(s) for s in lengths)):
-        value = getattr(sweep.cell(index), name)
+        value = sweep.cell(index).part(name)
         text = json.dumps(value, sort_keys=True)
         if text not in known:
             known[text] = len(values)

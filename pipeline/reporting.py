@@ -172,15 +172,12 @@ def _what_was_run(m: Material) -> Iterator[str]:
 
 def _facts(m: Material) -> str:
     s = m.sweep
-    facts = []
-    for name, part in (("hypotheses", s.hypotheses), ("distribution", s.distribution), ("learner", s.learner)):
-        if part is not None:
-            facts.append((name, _in_words(part)))
+    facts = [(name, _in_words(part)) for name, part in s.sections.items()]
     for axis in s.axes:
         for label, part in zip(axis.values, axis.sections or (), strict=False):
             facts.append((f"{axis.name} “{label}”", _in_words(part)))
     facts.append(("quantities", ", ".join(s.quantities)))
-    facts.append(("method", s.method))
+    facts += [(f"measure.{name}", _short(value)) for name, value in s.measure.items()]
     if s.targets.limits:
         limits = ", ".join(f"{q} ≤ {v}" for q, v in s.targets.limits.items())
         facts.append(("targets", f"{limits} with probability {s.targets.confidence}"))

@@ -67,7 +67,7 @@ def spec(**changes: Any) -> dict[str, Any]:
 
 def test_the_contracts_example_loads_as_it_is_written() -> None:
     sweep = load_spec(CONTRACT)
-    assert (sweep.name, sweep.seed, sweep.trials, sweep.method) == ("stable-thresholds", 7, 64, "auto")
+    assert (sweep.name, sweep.seed, sweep.trials, sweep.measure["method"]) == ("stable-thresholds", 7, 64, "auto")
     assert sweep.quantities == ("excess_error", "stability", "privacy_loss")
     assert (sweep.targets.limits, sweep.targets.confidence) == ({"excess_error": 0.1}, 0.9)
     assert [a.name for a in sweep.axes] == ["n", "gamma", "noise"]
@@ -75,8 +75,8 @@ def test_the_contracts_example_loads_as_it_is_written() -> None:
     assert [a.dtype for a in sweep.axes] == ["int64", "float64", "float64"]
     cell = sweep.cell((1, 2, 0))
     assert cell.n == 40
-    assert cell.learner["gamma"] == 0.2
-    assert cell.distribution == {"kind": "threshold", "at": 4.0, "noise": 0.0}
+    assert cell.sections["learner"]["gamma"] == 0.2
+    assert cell.sections["distribution"] == {"kind": "threshold", "at": 4.0, "noise": 0.0}
     assert sweep.text == CONTRACT
     assert sweep.notes == ()
 
@@ -156,8 +156,8 @@ def test_sections_are_an_axis_and_a_dotted_axis_applies_where_it_is_taken() -> N
     assert [a.name for a in sweep.axes] == ["n", "learner", "gamma"]
     assert sweep.axes[1].values == ("stable", "exp")
     assert sweep.axes[1].coordinate().dtype.kind == "U"
-    assert sweep.cell((0, 0, 1)).learner == {"kind": "stable", "convention": "proof", "gamma": 0.2}
-    assert sweep.cell((0, 1, 0)).learner == sweep.cell((0, 1, 1)).learner == {"kind": "exponential", "epsilon": 1.0}
+    assert sweep.cell((0, 0, 1)).sections["learner"] == {"kind": "stable", "convention": "proof", "gamma": 0.2}
+    assert sweep.cell((0, 1, 0)).sections["learner"] == sweep.cell((0, 1, 1)).sections["learner"] == {"kind": "exponential", "epsilon": 1.0}
     assert any("applies to stable; for exponential the values repeat" in n for n in sweep.notes)
 
 
@@ -167,15 +167,15 @@ def test_laws_of_several_kinds_on_one_axis() -> None:
         {"label": "any", "kind": "joint", "table": [[1 / 18, 1 / 18]] * 9},
     ]
     sweep = load_spec(spec(distribution=None, sweep={"n": [20], "distribution": laws}))
-    assert [sweep.cell((0, i)).distribution["kind"] for i in (0, 1)] == ["threshold", "joint"]
+    assert [sweep.cell((0, i)).sections["distribution"]["kind"] for i in (0, 1)] == ["threshold", "joint"]
 
 
 def test_a_kind_is_an_axis_of_sections() -> None:
     sweep = load_spec(
         spec(learner={"gamma": 0.1, "epsilon": 0.5}, sweep={"n": [20], "learner.kind": ["stable", "exponential"]})
     )
-    assert sweep.cell((0, 0)).learner == {"kind": "stable", "gamma": 0.1, "convention": "proof"}
-    assert sweep.cell((0, 1)).learner == {"kind": "exponential", "epsilon": 0.5}
+    assert sweep.cell((0, 0)).sections["learner"] == {"kind": "stable", "gamma": 0.1, "convention": "proof"}
+    assert sweep.cell((0, 1)).sections["learner"] == {"kind": "exponential", "epsilon": 0.5}
     assert len(sweep.notes) == 2
 
 
@@ -250,7 +250,7 @@ def test_values_stay_those_that_were_written(noises: list[float], sizes: list[in
         return
     sweep = load_spec(written)
     assert [sweep.cell(i).n for i in sweep.indices()] == [n for n in sizes for _ in noises]
-    assert [sweep.cell(i).distribution["noise"] for i in sweep.indices()] == noises * len(sizes)
+    assert [sweep.cell(i).sections["distribution"]["noise"] for i in sweep.indices()] == noises * len(sizes)
     assert json.loads(resolved(sweep))["axes"][1]["values"] == noises
 
 
@@ -282,15 +282,15 @@ def test_a_table_is_read_its_gaps_counted_and_its_rows_known_by_their_content(tm
     file.write_text(text, encoding="utf-8")
     sweep = load_spec(file)
     assert sweep.notes == ("table: 2 of 6 rows of rows.csv lack a value of weight or died = 1 and were dropped",)
-    law = sweep.cell(()).distribution
+    law = sweep.cell(()).sections["distribution"]
     assert (law["kind"], law["path"], law["features"]) == ("table", "rows.csv", ["weight"])
     assert len(law["digest"]) == 64
     # The same rows in another file are the same data; other rows are not.
     (tmp_path / "again.tsv").write_text(ROWS.replace(",", "\t"), encoding="utf-8")
     file.write_text(text.replace("rows.csv", "again.tsv"), encoding="utf-8")
-    assert load_spec(file).cell(()).distribution["digest"] == law["digest"]
+    assert load_spec(file).cell(()).sections["distribution"]["digest"] == law["digest"]
     (tmp_path / "again.tsv").write_text(ROWS.replace(",", "\t").replace("70", "71"), encoding="utf-8")
-    assert load_spec(file).cell(()).distribution["digest"] != law["digest"]
+    assert load_spec(file).cell(()).sections["distribution"]["digest"] != law["digest"]
 
 
 def test_tables_and_their_keys_are_axes(tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_tables_and_their_keys_are_axes(tmp_path: Path) -> None:
     assert [a.name for a in whole.axes] == ["n", "table"]
     assert whole.axes[1].values == ("sex", "died")
     for i in (0, 1):
-        assert dotted.cell((0, i)).distribution == whole.cell((0, i)).distribution
+        assert dotted.cell((0, i)).sections["distribution"] == whole.cell((0, i)).sections["distribution"]
 
 
 def test_a_class_may_be_a_file(tmp_path: Path) -> None:
@@ -322,4 +322,4 @@ def test_a_class_may_be_a_file(tmp_path: Path) -> None:
             distribution={"kind": "concept", "hypothesis": 1},
         )
     )
-    assert sweep.hypotheses == {"kind": "table", "matrix": ((1, 0, 0), (0, 1, 0), (0, 0, 1))}
+    assert sweep.sections["hypotheses"] == {"kind": "table", "matrix": ((1, 0, 0), (0, 1, 0), (0, 0, 1))}

@@ -35,7 +35,7 @@ def test_repeated_rows_of_a_file_are_merged_counted_and_said(tmp_path: Path, nam
     else:
         pd.DataFrame(ROWS, columns=list("abc")).to_csv(path, index=False, header=name == "class.csv")
     sweep = load_spec(spec(path))
-    assert sweep.hypotheses == {"kind": "table", "matrix": ((0, 1, 1), (1, 0, 0), (0, 0, 0))}
+    assert sweep.sections["hypotheses"] == {"kind": "table", "matrix": ((0, 1, 1), (1, 0, 0), (0, 0, 0))}
     assert any("2 of 5 rows of" in note and "were merged; 3 functions are left" in note for note in sweep.notes)
     assert len(hypotheses.build("table", matrix=ROWS).members()) == 5  # written out, they count
 

@@ -130,8 +130,7 @@ quantities = ["error", "stability"]
 
 def test_a_spec_holds_the_inner_learner_as_a_table() -> None:
     sweep = load_spec(SPEC.format(inner='{ kind = "df_realizable", epsilon = 1, alpha = 0.1, chunks = 2 }'))
-    assert sweep.learner is not None
-    assert sweep.learner["inner"] == {"kind": "df_realizable", "epsilon": 1.0, "alpha": 0.1, "chunks": 2}
+    assert sweep.sections["learner"]["inner"] == {"kind": "df_realizable", "epsilon": 1.0, "alpha": 0.1, "chunks": 2}
 
 
 @pytest.mark.parametrize(

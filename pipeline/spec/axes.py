@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.spec.fields import Declared, check, check_table
+from predcube.pipeline.spec.grammar import Grammar
 from predcube.pipeline.spec.mistakes import Mistakes, show
 from predcube.pipeline.spec.models import Range
 from predcube.pipeline.spec.sweep import Value, word
@@ -24,21 +24,17 @@ DIGITS = 12
 
 NEAR = 1e-12  # relative distance below which two floats of one axis are the same number written twice
 
-CUBE = frozenset(
-    {"trial", "query", "status", "audit", "mixture_method", "subset_sets", "delta_epsilon", "receipt", *QUANTITIES}
-)
-"""What stands in a cube under its own name."""
-
-RESERVED = CUBE | WORDS
 _RESERVED_PREFIXES = ("bound_", "smallest_", "tile_")
 _RANGE_KEYS = frozenset({"start", "stop", "num", "spacing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One axis as written: a dotted path and either a list of values, a range, or a list of sections."""
+    """One axis as written: a dotted path and either a list of values, a range, or a list of sections. ``role``: the
+    part of a cell that it changes."""
 
     path: str
+    role: str
     written: Any
 
     @property
@@ -46,26 +42,20 @@ class Entry:
         return f"sweep.{self.path}"
 
     @property
-    def role(self) -> str:
-        """The part of a cell that the axis changes."""
-        first = self.path.partition(".")[0]
-        return "distribution" if first == "table" else first
-
-    @property
     def is_sections(self) -> bool:
         return isinstance(self.written, list) and any(isinstance(v, Mapping) for v in self.written)
 
 
-def flatten(table: Mapping[str, Any], prefix: str = "") -> list[Entry]:
+def flatten(table: Mapping[str, Any], grammar: Grammar, prefix: str = "") -> list[Entry]:
     """Axes in the order written. An unquoted dotted key has been parsed as nested tables, which are undone here; a
     table that holds ``start``, ``stop`` or ``num`` is a range."""
     entries: list[Entry] = []
     for key, value in table.items():
         path = f"{prefix}{key}"
         if isinstance(value, Mapping) and not (_RANGE_KEYS & value.keys()) and value:
-            entries += flatten(value, f"{path}.")
+            entries += flatten(value, grammar, f"{path}.")
         else:
-            entries.append(Entry(path=path, written=value))
+            entries.append(Entry(path=path, role=grammar.role_of(path.partition(".")[0]), written=value))
     return entries
 
 
@@ -168,13 +158,14 @@ def _refuse_duplicates(place: str, values: list[Value], mistakes: Mistakes) -> N
             return
 
 
-def name_axes(paths: list[str], mistakes: Mistakes) -> list[str]:
+def name_axes(paths: list[str], grammar: Grammar, mistakes: Mistakes) -> list[str]:
     """Each axis's name: the path's last part, or the whole path joined by ``_`` where that is taken or reserved."""
     last = Counter(p.rpartition(".")[2] for p in paths)
+    reserved = grammar.reserved | WORDS
     names = []
     for path in paths:
         short = path.rpartition(".")[2]
-        taken = last[short] > 1 or short in RESERVED or short.startswith(_RESERVED_PREFIXES)
+        taken = last[short] > 1 or short in reserved or short.startswith(_RESERVED_PREFIXES)
         names.append(path.replace(".", "_") if taken else short)
     for name, count in Counter(names).items():
         if count > 1:

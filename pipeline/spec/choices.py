@@ -1,7 +1,7 @@
 """The sections a sweep is made of and the axes over them: in go tables as written, out come canonical ones.
 
-A role (hypotheses, distribution, learner) has either one section for the whole sweep or an axis of sections: those of
-``[[sweep.learner]]``, one for each kind of ``"learner.kind"``, one for each value of ``"table.label"``. Any other
+A role of the grammar (a learner, a release) has either one section for the whole sweep or an axis of sections: those
+of ``[[sweep.learner]]``, one for each kind of ``"learner.kind"``, one for each value of ``"table.label"``. Any other
 dotted axis sets one parameter of the kinds that take it.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from predcube.pipeline.spec.axes import Entry, dtype_of, values_of
 from predcube.pipeline.spec.fields import declared
+from predcube.pipeline.spec.grammar import Grammar
 from predcube.pipeline.spec.mistakes import Mistakes, noun, show, unknown
-from predcube.pipeline.spec.models import File, Measure
-from predcube.pipeline.spec.sections import kinds, label_key, parse_section, takes
+from predcube.pipeline.spec.sections import label_key, parse_section
 from predcube.pipeline.spec.sweep import Section, SweepAxis, Value
 
 
@@ -21,6 +21,7 @@ from predcube.pipeline.spec.sweep import Section, SweepAxis, Value
 class Choices:
     """What has been found so far; ``section`` is called for each role, then ``axis`` for each entry."""
 
+    grammar: Grammar
     mistakes: Mistakes
     directory: str
     notes: list[str] = field(default_factory=list)
@@ -31,7 +32,7 @@ class Choices:
 
     def section(self, role: str, file: Mapping[str, Any], entries: list[Entry]) -> None:
         """The base section or the section axis of one role, and which dotted axes it has."""
-        names = ("distribution", "table") if role == "distribution" else (role,)
+        names = self.grammar.names_of(role)
         whole = [e for e in entries if "." not in e.path]
         of_kind = [e for e in entries if e.path == f"{role}.kind"]
         self.dotted[role] = {e.path.partition(".")[2]: e for e in entries if e not in whole and e not in of_kind}
@@ -46,13 +47,13 @@ class Choices:
             self._section_axis(role, whole[0])
         elif sources:
             name = sources[0][1]
-            table = {"kind": "table", **file[name]} if name == "table" else file[name]
-            if name == "table" and "kind" in file[name]:
-                self.mistakes.add("table.kind", "[table] takes no kind; remove it")
+            table = {"kind": name, **file[name]} if name in self.grammar.alias else file[name]
+            if "kind" in file[name] and (name in self.grammar.alias or role in self.grammar.kindless):
+                self.mistakes.add(f"{name}.kind", f"[{name}] takes no kind; remove it")
             elif of_kind:
                 self._kind_axis(role, table, of_kind[0])
-            elif table.get("kind") == "table" and self.dotted[role]:
-                self._table_axis(name, table)
+            elif self.dotted[role] and self._is_rows(role, table.get("kind", "")):
+                self._rows_axis(role, name, table)
             else:
                 section = self._parse(role, table, name)
                 if section is not None:
@@ -60,8 +61,19 @@ class Choices:
         elif of_kind:
             self._kind_axis(role, {}, of_kind[0])
         elif not any(self.mistakes.at(n) for n in names):
-            instead = ", or [table] with path, features and label for real data" if role == "distribution" else ""
-            self.mistakes.add(role, f"missing; give [{role}] with a kind, one of {', '.join(kinds(role))}{instead}")
+            self.mistakes.add(role, f"missing; give {self._wanted(role)}")
+
+    def _wanted(self, role: str) -> str:
+        """What a section of a role looks like, in words."""
+        if role in self.grammar.kindless:
+            return self.grammar.kindless[role]
+        others = [w for w in self.grammar.names_of(role) if w != role]
+        instead = f", or [{others[0]}] with path, features and label for real data" if others else ""
+        return f"[{role}] with a kind, one of {', '.join(self.grammar.kinds(role))}{instead}"
+
+    def _is_rows(self, role: str, kind: str) -> bool:
+        """Whether a section stands for rows that have to be read."""
+        return kind in self.grammar.alias or role == "table"
 
     def _section_axis(self, role: str, entry: Entry) -> None:
         """``[[sweep.<role>]]``: whole sections, each with the label that is its coordinate."""
@@ -71,9 +83,11 @@ class Choices:
         for i, table in enumerate(entry.written):
             place = f"{entry.place}[{i}]"
             if not isinstance(table, Mapping):
-                self.mistakes.add(place, f"{show(table)} is {noun(table)}; give a table with a label and a kind")
+                self.mistakes.add(
+                    place, f"{show(table)} is {noun(table)}; give a table with a label{self._and_kind(role)}"
+                )
                 continue
-            key = label_key(role, table, entry.path)
+            key = label_key(self.grammar, role, table, entry.path)
             label = table.get(key)
             if not isinstance(label, str) or not label.strip():
                 said = "missing" if label is None else f"{show(label)} is no text"
@@ -83,8 +97,8 @@ class Choices:
             else:
                 labels.append(label)
             rest = {k: v for k, v in table.items() if k != key}
-            if entry.path == "table":
-                rest = {"kind": "table", **rest}
+            if entry.path in self.grammar.alias:
+                rest = {"kind": entry.path, **rest}
             section = self._parse(role, rest, place)
             if section is None:
                 continue
@@ -102,7 +116,7 @@ class Choices:
         if "kind" in base and base["kind"] != "table":
             self.mistakes.add(f"{role}.kind", f"set here and by the axis {entry.place}; keep one")
             return
-        known = kinds(role)
+        known = self.grammar.kinds(role)
         written = entry.written if isinstance(entry.written, list) else []
         if not written:
             self.mistakes.add(entry.place, f"give a list of kinds, some of {', '.join(known)}")
@@ -131,16 +145,16 @@ class Choices:
         if len(self.mistakes.found) == wrong:
             self._choose(role, entry.path, tuple(written), tuple(sections))
 
-    def _table_axis(self, name: str, base: Mapping[str, Any]) -> None:
+    def _rows_axis(self, role: str, name: str, base: Mapping[str, Any]) -> None:
         """A dotted axis over a key of [table]: whole sections, since each value stands for other rows."""
-        parameter, *others = self.dotted["distribution"]
-        entry = self.dotted["distribution"][parameter]
+        parameter, *others = self.dotted[role]
+        entry = self.dotted[role][parameter]
         if others:
-            second = self.dotted["distribution"][others[0]]
+            second = self.dotted[role][others[0]]
             self.mistakes.add(second.place, "a table takes one dotted axis; give whole sections as [[sweep.table]]")
             return
         wrong = len(self.mistakes.found)
-        known = declared(kinds("distribution")["table"])
+        known = declared(self.grammar.kinds(role)[base.get("kind", "")])
         if parameter not in known:
             self.mistakes.add(entry.place, unknown(parameter, known, "parameter", "table"))
         elif not isinstance(entry.written, list) or not entry.written:
@@ -151,7 +165,7 @@ class Choices:
         for i, value in enumerate(entry.written):
             table = {**base, parameter: value}
             found = Mistakes()
-            section = parse_section("distribution", table, name, found, directory=self.directory)
+            section = parse_section(self.grammar, role, table, name, found, directory=self.directory)
             for m in found.found:
                 self.mistakes.add(m.path.replace(f"{name}.{parameter}", f"{entry.place}[{i}]"), m.message)
             label = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -160,17 +174,27 @@ class Choices:
             sections.append(section or {})
             labels.append(label)
         if len(self.mistakes.found) == wrong:
-            self._choose("distribution", entry.path, tuple(labels), tuple(sections))
+            self._choose(role, entry.path, tuple(labels), tuple(sections))
 
     def _parse(self, role: str, table: Mapping[str, Any], place: str) -> dict[str, Any] | None:
         """A section as the whole sweep has it; the parameters that have an axis may be missing."""
         elsewhere = frozenset(self.dotted[role])
         return parse_section(
-            role, table, place, self.mistakes, directory=self.directory, elsewhere=elsewhere, notes=self.notes
+            self.grammar,
+            role,
+            table,
+            place,
+            self.mistakes,
+            directory=self.directory,
+            elsewhere=elsewhere,
+            notes=self.notes,
         )
 
+    def _and_kind(self, role: str) -> str:
+        return "" if role in self.grammar.kindless else " and a kind"
+
     def _choose(self, role: str, path: str, labels: tuple[Value, ...], sections: tuple[Section, ...]) -> None:
-        axis = SweepAxis(name=path, path=path, values=labels, dtype="str", sections=sections)
+        axis = SweepAxis(name=path, path=path, values=labels, dtype="str", sections=sections, section=role)
         self.axes[path] = axis
         self.sections[role] = sections
         if "." in path:
@@ -184,12 +208,12 @@ class Choices:
         role = entry.role
         applies: tuple[str, ...] = ()
         if entry.path == "n":
-            fields = [declared(File)["n"]]
+            fields = [declared(self.grammar.file)["n"]]
         elif role == "measure":
-            options = takes("measure", "")
+            options = self.grammar.takes("measure", "")
             if parameter not in options:
                 said = unknown(parameter, options, "option of a cell")
-                if parameter in declared(Measure):
+                if parameter in declared(self.grammar.measure):
                     said = f"{parameter} is the same for the whole sweep; remove the axis"
                 self.mistakes.add(entry.place, said)
                 return
@@ -198,13 +222,16 @@ class Choices:
             return
         else:
             whole = self.sections.get(role) or ((self.bases[role],) if role in self.bases else ())
-            present = dict.fromkeys(s["kind"] for s in whole)
+            present = dict.fromkeys(s.get("kind", "") for s in whole)
             if not present:
                 return
-            takers = [k for k in present if parameter in takes(role, k)]
-            if not takers or (first == "table" and present.keys() != {"table"}):
-                known = dict.fromkeys(p for k in present for p in takes(role, k))
-                who = f"{', '.join(present)} {'take' if len(present) > 1 else 'takes'}"
+            if role in self.grammar.whole:
+                self.mistakes.add(entry.place, f"a {role} is an axis as a whole: give sections as [[sweep.{role}]]")
+                return
+            takers = [k for k in present if parameter in self.grammar.takes(role, k)]
+            if not takers or (first in self.grammar.alias and present.keys() != {first}):
+                known = dict.fromkeys(p for k in present for p in self.grammar.takes(role, k))
+                who = f"{', '.join(k or f'[{role}]' for k in present)} {'take' if len(present) > 1 else 'takes'}"
                 self.mistakes.add(
                     entry.place,
                     f'no {role} of the sweep takes "{parameter}" ({who} {", ".join(known) or "nothing"})'
@@ -212,11 +239,11 @@ class Choices:
                     + "; remove the axis or add a section that takes it",
                 )
                 return
-            if "table" in takers and role == "distribution":
+            if any(self._is_rows(role, k) for k in takers):
                 # Each value stands for other rows, so a section for each has to be read.
                 self.mistakes.add(entry.place, f"give each section a {parameter} of its own and remove the axis")
                 return
-            fields = [takes(role, k)[parameter] for k in takers]
+            fields = [self.grammar.takes(role, k)[parameter] for k in takers]
             if len(takers) < len(present):
                 applies = tuple(takers)
                 others = ", ".join(k for k in present if k not in takers)
@@ -226,7 +253,12 @@ class Choices:
         values = values_of(entry, fields, self.mistakes, self.notes)
         if values:
             self.axes[entry.path] = SweepAxis(
-                name=entry.path, path=entry.path, values=values, dtype=dtype_of(fields, values), applies=applies
+                name=entry.path,
+                path=entry.path,
+                values=values,
+                dtype=dtype_of(fields, values),
+                applies=applies,
+                section=role,
             )
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from predcube.pipeline.building import distribution_of
 from predcube.pipeline.grid import Grid
+from predcube.pipeline.spec.grammar import PREDICTION
 from predcube.pipeline.spec.mistakes import Mistakes, show
-from predcube.pipeline.spec.sections import ROLES, build_section
+from predcube.pipeline.spec.sections import build_section
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.tasks.trials import infeasible
 
@@ -21,7 +22,7 @@ REASONS = 3  # of each kind that a message lists
 def check(sweep: Sweep, mistakes: Mistakes) -> None:
     """Adds a mistake for each section that does not build, and one where no cell is feasible."""
     grid = Grid(sweep)
-    for role in ROLES:
+    for role in PREDICTION.roles:
         _check_sections(sweep, grid, role, mistakes)
     if mistakes.found:
         return
@@ -76,7 +77,7 @@ def _place(sweep: Sweep, part: str) -> str:
     for axis in sweep.axes:
         if axis.section == part and (axis.sections is not None or part == "n"):
             return f"sweep.{axis.path}"
-    section = sweep.distribution if part == "distribution" else None
+    section = sweep.sections.get("distribution") if part == "distribution" else None
     return "table" if section is not None and section["kind"] == "table" else part
 
 

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from predcube.pipeline.failures import BadInput
-from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.spec.axes import NEAR, Entry, flatten, name_axes
 from predcube.pipeline.spec.choices import Choices
 from predcube.pipeline.spec.fields import check_table
+from predcube.pipeline.spec.grammar import GRAMMARS, PREDICTION, Grammar
 from predcube.pipeline.spec.mistakes import Mistake, Mistakes, failure, noun, show, unknown
-from predcube.pipeline.spec.models import DELTA_EPSILON, SWEPT_OPTIONS, File, Goals, Measure
+from predcube.pipeline.spec.models import DELTA_EPSILON
 from predcube.pipeline.spec.reading import Source, read
-from predcube.pipeline.spec.sections import ROLES
 from predcube.pipeline.spec.sweep import Sweep, Targets
 from predcube.pipeline.spec.tables import with_digests
 
@@ -66,7 +65,9 @@ class _Loader:
 
     def load(self) -> Sweep | None:
         raw = self.source.raw
-        if raw.get("kind") == "predictability":
+        kind = raw.get("kind", PREDICTION.kind)
+        grammar = GRAMMARS.get(kind, PREDICTION) if isinstance(kind, str) else PREDICTION
+        if kind == "predictability" and kind not in GRAMMARS:
             self.mistakes.add(
                 "kind", 'this version builds "prediction" sweeps alone; "predictability" is not built in yet'
             )
@@ -74,40 +75,42 @@ class _Loader:
         if isinstance(raw.get("n"), list | dict):
             self.mistakes.add("n", f"{show(raw['n'])} is {noun(raw['n'])}; write the values of an axis under [sweep]")
             raw = {k: v for k, v in raw.items() if k != "n"}
-        file = check_table(raw, File, "", self.mistakes, what="key")
-        measure = check_table(file.get("measure", {}), Measure, "measure", self.mistakes, what="option")
-        quantities = self._quantities(measure.get("quantities", []))
-        targets = self._targets(measure.get("targets", {}), quantities)
+        file = check_table(raw, grammar.file, "", self.mistakes, what="key")
+        measure = check_table(file.get("measure", {}), grammar.measure, "measure", self.mistakes, what="option")
+        quantities = self._quantities(grammar, measure.get("quantities", []))
+        targets = self._targets(grammar, measure.get("targets", {}), quantities)
         curve = self._curve(measure.get("delta_epsilon"), quantities)
 
-        entries = self._entries(file.get("sweep", {}))
-        choices = Choices(mistakes=self.mistakes, directory=self.source.directory)
-        for role in ROLES:
+        entries = self._entries(grammar, file.get("sweep", {}))
+        choices = Choices(grammar=grammar, mistakes=self.mistakes, directory=self.source.directory)
+        for role in grammar.roles:
             choices.section(role, file, [e for e in entries if e.role == role])
         for entry in entries:
             choices.axis(entry)
-        if file.get("n") is None and not any(e.path == "n" for e in entries) and not self.mistakes.at("n"):
+        if (
+            grammar.sized
+            and file.get("n") is None
+            and not any(e.path == "n" for e in entries)
+            and not self.mistakes.at("n")
+        ):
             self.mistakes.add("n", "missing; give the sample size as n = 100 at the top of the file, or as an axis")
         ordered = [choices.axes[e.path] for e in entries if e.path in choices.axes]
-        names = name_axes([e.path for e in entries], self.mistakes)
+        names = name_axes([e.path for e in entries], grammar, self.mistakes)
         named = {e.path: name for e, name in zip(entries, names, strict=True)}
         if self.mistakes.found:
             return None
 
         sweep = Sweep(
             name=file["name"] if "name" in raw else _stem(self.source),
-            kind="prediction",
+            kind=file["kind"],
             seed=file["seed"],
             trials=file["trials"],
             n=None if "n" in choices.axes else file.get("n"),
-            hypotheses=choices.bases.get("hypotheses"),
-            distribution=choices.bases.get("distribution"),
-            learner=choices.bases.get("learner"),
+            sections={role: choices.bases[role] for role in grammar.roles if role in choices.bases},
             axes=tuple(replace(a, name=named[a.path]) for a in ordered),
             quantities=quantities,
-            method=measure["method"],
             targets=targets,
-            measure={k: measure[k] for k in SWEPT_OPTIONS if k in measure and k != "method"} | curve,
+            measure={k: measure[k] for k in grammar.options if k in measure} | curve,
             notes=(),
             text=self.source.text,
             directory=self.source.directory,
@@ -131,22 +134,23 @@ class _Loader:
         feasibility.check(read_in, self.mistakes)
         return replace(read_in, notes=tuple(notes))
 
-    def _quantities(self, asked: list[str]) -> tuple[str, ...]:
+    def _quantities(self, grammar: Grammar, asked: list[str]) -> tuple[str, ...]:
+        known = grammar.quantities
         for i, name in enumerate(asked):
             place = f"measure.quantities[{i}]"
-            if name in QUANTITIES and not QUANTITIES[name].built:
-                built = ", ".join(q for q, about in QUANTITIES.items() if about.built)
+            if name in known and not known[name].built:
+                built = ", ".join(q for q, about in known.items() if about.built)
                 self.mistakes.add(place, f'"{name}" is not built in yet; there are {built}')
-            elif name not in QUANTITIES:
-                self.mistakes.add(place, unknown(name, QUANTITIES, "quantity"))
+            elif name not in known:
+                self.mistakes.add(place, unknown(name, known, "quantity"))
             elif name in asked[:i]:
                 self.mistakes.add(place, f'"{name}" stands twice; keep one')
-        if asked and not any(q not in QUANTITIES or QUANTITIES[q].per_trial for q in asked):
+        if asked and not any(q not in known or known[q].per_trial for q in asked):
             self.mistakes.add("measure.quantities", f"{show(asked)}: nothing is measured; add error or excess_error")
         return tuple(dict.fromkeys(asked))
 
-    def _targets(self, table: Mapping[str, Any], quantities: tuple[str, ...]) -> Targets:
-        goals = check_table(table, Goals, "measure.targets", self.mistakes, what="target")
+    def _targets(self, grammar: Grammar, table: Mapping[str, Any], quantities: tuple[str, ...]) -> Targets:
+        goals = check_table(table, grammar.goals, "measure.targets", self.mistakes, what="target")
         limits = {k: v for k, v in goals.items() if k != "confidence"}
         for name in limits:
             if name not in quantities:
@@ -169,19 +173,20 @@ class _Loader:
             self.mistakes.add(place, f"{twice!r} stands twice; keep one")
         return {"delta_epsilon": values}
 
-    def _entries(self, table: Mapping[str, Any]) -> list[Entry]:
+    def _entries(self, grammar: Grammar, table: Mapping[str, Any]) -> list[Entry]:
         """The axes whose paths lead somewhere."""
         good: list[Entry] = []
-        for entry in flatten(table):
+        firsts = [*(["n"] if grammar.sized else []), *grammar.roles, *grammar.alias, "measure"]
+        for entry in flatten(table, grammar):
             first, _, rest = entry.path.partition(".")
             if any(e.path == entry.path for e in good):
                 self.mistakes.add(entry.place, "the axis is given twice, once with and once without quotes; keep one")
             elif first in _NOT_SWEPT:
                 self.mistakes.add(entry.place, f"{first} cannot be an axis: {_NOT_SWEPT[first]}")
-            elif first == "n" and not rest:
+            elif first == "n" and not rest and grammar.sized:
                 good.append(entry)
-            elif first not in (*ROLES, "table", "measure"):
-                self.mistakes.add(entry.place, f"{unknown(first, ['n', *ROLES, 'table', 'measure'], 'path')}")
+            elif first not in firsts or first == "n":
+                self.mistakes.add(entry.place, f"{unknown(first, firsts, 'path')}")
             elif not rest and (first == "measure" or not entry.is_sections):
                 self.mistakes.add(
                     entry.place,

@@ -1,4 +1,4 @@
-"""The three sections a cell is made of, checked against the science's own declarations.
+"""The sections a cell is made of, checked against the science's own declarations.
 
 In go tables of a spec, out come canonical sections: kind first, every parameter of the declared type, defaults filled
 in. A law may also be ``table`` (real data), whose declaration stands in ``models``: the science takes its rows.
@@ -7,37 +7,16 @@ in. A law may also be ``table`` (real data), whose declaration stands in ``model
 from collections.abc import Mapping
 from typing import Any
 
-from predcube.pipeline.spec.fields import Declared, check_table, declared
+from predcube.pipeline.spec.fields import check_table, declared
+from predcube.pipeline.spec.grammar import Grammar
 from predcube.pipeline.spec.mistakes import Mistakes, noun, show, unknown
-from predcube.pipeline.spec.models import SWEPT_OPTIONS, Measure, Rows
 from predcube.pipeline.spec.sweep import Section
 from predcube.pipeline.spec.tables import BadTable, read_class
 from predcube.tasks import distributions, hypotheses, learners
 
-ROLES = ("hypotheses", "distribution", "learner")
-
-
-def kinds(role: str) -> Mapping[str, type]:
-    """The dataclass of every kind a section may have."""
-    match role:
-        case "hypotheses":
-            return hypotheses.KINDS
-        case "distribution":
-            return {**distributions.KINDS, "table": Rows}
-        case "learner":
-            return learners.KINDS
-        case _:
-            raise ValueError(f"{role!r} is no section of a cell; there are {', '.join(ROLES)}")
-
-
-def takes(role: str, kind: str) -> Mapping[str, Declared]:
-    """The parameters of a kind. For the options of [measure] the kind is ""."""
-    if role == "measure":
-        return {name: field for name, field in declared(Measure).items() if name in SWEPT_OPTIONS}
-    return declared(kinds(role)[kind])
-
 
 def parse_section(
+    grammar: Grammar,
     role: str,
     table: Mapping[str, Any],
     path: str,
@@ -49,7 +28,7 @@ def parse_section(
 ) -> dict[str, Any] | None:
     """The canonical section, or None where its kind is not known. Parameters in ``elsewhere`` come from an axis; files
     are looked for in ``directory``. What was done to a file's rows is added to ``notes``."""
-    known = kinds(role)
+    known = grammar.kinds(role)
     if "kind" not in table:
         mistakes.add(f"{path}.kind", f"missing; give one of {', '.join(known)}")
         return None
@@ -66,7 +45,7 @@ def parse_section(
         if rest["matrix"] is None:
             return None
     if role == "learner" and "inner" in declared(known[kind]) and isinstance(rest.get("inner"), Mapping):
-        rest["inner"] = parse_section(role, rest["inner"], f"{path}.inner", mistakes, directory=directory)
+        rest["inner"] = parse_section(grammar, role, rest["inner"], f"{path}.inner", mistakes, directory=directory)
         if rest["inner"] is None:
             return None
     parameters = check_table(
@@ -102,11 +81,11 @@ def _class_file(
     return None
 
 
-def label_key(role: str, table: Mapping[str, Any], path: str) -> str:
+def label_key(grammar: Grammar, role: str, table: Mapping[str, Any], path: str) -> str:
     """The key that holds a section's coordinate on a section axis: ``label``, or ``name`` where ``label`` is a
     parameter of the kind (the column a table's rows are labelled by)."""
     kind = "table" if path == "table" else table.get("kind")
-    known = kinds(role)
+    known = grammar.kinds(role)
     return "name" if isinstance(kind, str) and kind in known and "label" in declared(known[kind]) else "label"
 
 

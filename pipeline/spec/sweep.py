@@ -27,12 +27,12 @@ class SweepAxis:
     dtype: Literal["int64", "float64", "str"]
     sections: tuple[Section, ...] | None = None
     applies: tuple[str, ...] = ()  # the kinds that take the parameter, when not all of them do
+    section: str = ""
+    """Which part of a cell the axis changes: a role of the sweep's grammar, "n" or "measure"."""
 
-    @property
-    def section(self) -> str:
-        """Which part of a cell the axis changes: "n", "hypotheses", "distribution", "learner" or "measure"."""
-        first = self.path.partition(".")[0]
-        return "distribution" if first == "table" else first
+    def __post_init__(self) -> None:
+        if not self.section:
+            object.__setattr__(self, "section", self.path.partition(".")[0])
 
     @property
     def parameter(self) -> str | None:
@@ -67,31 +67,30 @@ class Cell:
     """
 
     index: tuple[int, ...]
-    hypotheses: Section
-    distribution: Section  # {"kind": "table", "path": …, "features": […], "label": …, "digest": …} for real data
-    learner: Section
-    n: int
+    sections: Mapping[str, Section]  # by role; of a table: its path and the digest of its rows
+    n: int | None
     measure: Section = field(default_factory=dict)
+
+    def part(self, name: str) -> Any:
+        """The section of a role, ``n`` or ``measure``."""
+        return self.n if name == "n" else self.measure if name == "measure" else self.sections[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """A prediction sweep. ``text`` is the spec verbatim; ``notes`` are things the user should hear (dropped
-    duplicates of a rounded log axis, axes that do not apply everywhere, rows dropped from a table)."""
+    """A sweep. ``text`` is the spec verbatim; ``notes`` are things the user should hear (dropped duplicates of a
+    rounded log axis, axes that do not apply everywhere, rows dropped from a table)."""
 
     name: str
-    kind: Literal["prediction"]
+    kind: Literal["prediction", "predictability"]
     seed: int
     trials: int
     n: int | None
-    hypotheses: Section | None
-    distribution: Section | None
-    learner: Section | None
+    sections: Mapping[str, Section]  # those of the whole sweep, by role; what an axis gives whole is not among them
     axes: tuple[SweepAxis, ...]
     quantities: tuple[str, ...]
-    method: str
     targets: Targets
-    measure: Mapping[str, Any]  # the remaining options of [measure] with defaults filled in
+    measure: Mapping[str, Any]  # the options of [measure] that belong to a cell, defaults filled in
     notes: tuple[str, ...]
     text: str
     directory: str  # paths in the spec are relative to it
@@ -107,12 +106,7 @@ class Sweep:
 
     def cell(self, index: tuple[int, ...]) -> Cell:
         """The cell at a place in the grid, its sections put together from the spec and the axes."""
-        sections: dict[str, Section | None] = {
-            "hypotheses": self.hypotheses,
-            "distribution": self.distribution,
-            "learner": self.learner,
-            "measure": {"method": self.method, **self.measure},
-        }
+        sections: dict[str, Section] = {**self.sections, "measure": self.measure}
         n = self.n
         chosen = list(zip(self.axes, index, strict=True))
         for axis, i in chosen:
@@ -123,16 +117,8 @@ class Sweep:
             if axis.path == "n":
                 n = int(axis.values[i])
             elif axis.sections is None and axis.parameter is not None:
-                section = sections[axis.section] or {}
+                section = sections.get(axis.section, {})
                 if not axis.applies or section.get("kind") in axis.applies:
                     sections[axis.section] = {**section, axis.parameter: axis.values[i]}
-        if n is None:
-            raise AssertionError("a sweep without n was let through")
-        return Cell(
-            index=tuple(index),
-            hypotheses=sections["hypotheses"] or {},
-            distribution=sections["distribution"] or {},
-            learner=sections["learner"] or {},
-            n=n,
-            measure=sections["measure"] or {},
-        )
+        measure = sections.pop("measure")
+        return Cell(index=tuple(index), sections=sections, n=n, measure=measure)

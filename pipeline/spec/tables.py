@@ -102,8 +102,10 @@ def with_digests(sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:
         else a
         for a in sweep.axes
     )
-    base = sweep.distribution
-    return replace(sweep, axes=axes, distribution=None if base is None else digested(base, "table"))
+    base = sweep.sections.get("distribution")
+    if base is None:
+        return replace(sweep, axes=axes)
+    return replace(sweep, axes=axes, sections={**sweep.sections, "distribution": digested(base, "table")})
 
 
 def _digest(section: Section, directory: str, place: str, mistakes: Mistakes, notes: list[str]) -> str | None:
