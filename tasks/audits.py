@@ -8,8 +8,9 @@ Neighbours S ~ S′ have the same size and differ in one record (replace-one). F
 * δ(ε)           max (P(y) − e^ε P′(y))₊ over S′, x, y and both orders of (P, P′).
 
 On a finite X of k points all neighbours are tried: a record of an occupied type (point, label) becomes one of the other
-2k − 1 types, and where a learner minds the order, each position's record does. On the line new records are tried at
-the sample's points, between them and beyond them, up to a number: what is found there is a lower bound.
+2k − 1 types, and where a learner minds the order, each position's record does. On R^p new records are tried once in
+each order cell of the sample's points, up to a number: as ``moves`` proves, nothing is missed by that for classes that
+go by the order of coordinates. Beyond the number, and for other classes, what is found is a lower bound.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,19 +20,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from predcube.tasks.answers import flipped, hockey_stick, log_ratios
+from predcube.tasks import curves
+from predcube.tasks.answers import flipped, log_ratios
 from predcube.tasks.hypotheses.base import HypothesisClass
-from predcube.tasks.hypotheses.points import distinct, locate
 from predcube.tasks.learners.base import Learner, Occupancy, Points
-from predcube.tasks.moves import Neighbourhood, neighbourhood, pieces
+from predcube.tasks.moves import HELD, TOGETHER, Draws, Neighbourhood, moves, pieces
 from predcube.tasks.predictions import check_applicable, check_feasible, checked_points, checked_sample
 from predcube.tasks.seeds import stream
 
-type Kind = Literal["exhaustive", "lower bound", "estimate"]
+type Kind = Literal["exhaustive", "exhaustive over order cells", "lower bound", "lower bound by search", "estimate"]
 type Place = float | tuple[float, ...]  # a point: a number, or its features
+type Progress = Callable[[int, int], None]
+"""Told, now and then, how many of how many neighbours have been tried."""
 
-BLOCK = 2**22
-"""Weights held at once (samples × hypotheses), 32 MB as floats: a count, so that no number depends on the machine."""
+NEIGHBOURS = 4096
+"""The most neighbours that are tried where X is not finite, unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +73,11 @@ class Witness:
 class Audit:
     """What was found. ``witness["stability"]`` and ``witness["privacy_loss"]`` show the two values.
 
-    ``kind`` says how far it goes: "exhaustive" (every neighbour of a finite X; ``exhaustive`` is True), "lower bound"
-    (some neighbours or some queries) or "estimate" (predictions by Monte Carlo). ``neighbours`` counts those tried.
+    ``kind`` says how far it goes: "exhaustive" (every neighbour of a finite X), "exhaustive over order cells" (every
+    neighbour in R^p but for those that show nothing else), "lower bound" (some neighbours or some queries) or
+    "estimate" (predictions by Monte Carlo). ``neighbours`` counts those tried, ``possible`` those that there are (over
+    order cells where X is not finite). ``log_p`` (Q, 2) is ln P_S(y) over a finite X (else at the queries of the first
+    neighbours), ``pairs`` (F, 2) are the ln P, ln P′ that decide δ(ε).
     """
 
     stability: float
@@ -80,19 +86,18 @@ class Audit:
     kind: Kind
     method: str
     neighbours: int
-    log_p: NDArray[np.float64] = field(repr=False)  # (queries, 2) of S
-    log_p_neighbours: NDArray[np.float64] = field(repr=False)  # (neighbours, queries, 2)
+    possible: int
+    log_p: NDArray[np.float64] = field(repr=False)
+    pairs: NDArray[np.float64] = field(repr=False)
 
     @property
     def exhaustive(self) -> bool:
-        return self.kind == "exhaustive"
+        """Whether no neighbour changes any prediction by more than the values say."""
+        return self.kind in ("exhaustive", "exhaustive over order cells")
 
     def delta(self, epsilon: float) -> float:
         """δ(ε) = max (P(y) − e^ε P′(y))₊ over the neighbours, queries, labels and both orders; ε ≥ 0, may be inf."""
-        return max(
-            hockey_stick(self.log_p, self.log_p_neighbours, epsilon),
-            hockey_stick(self.log_p_neighbours, self.log_p, epsilon),
-        )
+        return curves.delta(self.pairs, epsilon)
 
 
 def audit(
@@ -103,16 +108,18 @@ def audit(
     queries: ArrayLike | None = None,
     *,
     method: str = "auto",
-    neighbours: int = 64,
+    neighbours: int = NEIGHBOURS,
     samples: int | None = None,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> Audit:
     """Replace-one audit of ``learner`` on the sample (x, y).
 
-    ``queries`` (Q,): all of X by default; on the line one in each piece on which every prediction is constant. Giving
-    fewer makes the result a lower bound. ``neighbours``: the most to try where X is not finite, drawn by ``seed``.
-    ``method`` and ``samples`` as for ``predict``; under mc all samples share their subsets, and the result is an
-    estimate, biased upwards as a maximum of noisy values; an answer that no sampled subset gives counts as never given.
+    ``queries`` (Q,) or (Q, features): all of X by default; in R^p one in each order cell of the sample's points and the
+    new one. Giving fewer makes the result a lower bound. ``neighbours``: the most to try where X is not finite, drawn
+    by ``seed`` where there are more. ``method`` and ``samples`` as for ``predict``; under mc S and its neighbours share
+    their subsets, and the result is an estimate, biased upwards as a maximum of noisy values; an answer that no sampled
+    subset gives counts as never given. ``progress`` is told how many neighbours have been tried.
 
     Raises ValueError as ``predict`` does. Source: Dagan & Feldman 2020, definitions of uniform stability and of
     prediction privacy.
@@ -122,6 +129,8 @@ def audit(
     if neighbours < 1:
         raise ValueError(f"neighbours = {neighbours} must be at least 1")
     at = None if queries is None else checked_points(hypotheses, queries)
+    if at is not None and not len(at):
+        raise ValueError("queries is empty: give at least one, or leave it out for all")
     many, k = audit_size(learner, hypotheses, sample.n, neighbours)
     check_applicable(learner, hypotheses, k, sample.n, method)
     chosen = learner.method(hypotheses, k=k, n=sample.n, asked=method, many=many)
@@ -135,6 +144,7 @@ def audit(
         samples=samples,
         seed=seed,
         rng=lambda: stream(seed, "neighbours", sample.n),
+        progress=progress,
     )
 
 
@@ -144,7 +154,7 @@ def audit_size(learner: Learner, hypotheses: HypothesisClass, n: int, neighbours
     if domain is not None:
         groups = np.bincount(learner.exchangeable(n))
         return 1 + int(np.minimum(groups, 2 * len(domain)).sum()) * (2 * len(domain) - 1), len(domain)
-    return 1 + neighbours, n + min(neighbours, 2 * n + 1)
+    return 1 + neighbours, n + (min(TOGETHER, neighbours, 2 * n + 1) if hypotheses.features == 1 else 1)
 
 
 def audit_sample(
@@ -157,16 +167,53 @@ def audit_sample(
     neighbours: int,
     samples: int | None,
     seed: int | None,
-    rng: Callable[[], np.random.Generator],
+    rng: Draws,
+    progress: Progress | None = None,
 ) -> Audit:
     """``audit`` on a checked sample with a method already chosen; ``rng()`` draws neighbours where X is not finite."""
+    near = moves(learner, hypotheses, sample, queries, limit=neighbours, rng=rng)
+    found: dict[str, tuple[float, Witness]] = {}
+    pairs = np.empty((0, 2))
+    log_p: NDArray[np.float64] | None = None
+    done = 0
+    for block in near.blocks:
+        logs = learner.batch(
+            hypotheses,
+            block.sample.points,
+            block.samples(),
+            block.queries,
+            method=method,
+            samples=samples,
+            seed=seed,
+        )
+        logs = flipped(logs, learner.flip)
+        base, least, largest = logs[0], logs[1:].min(axis=0), logs[1:].max(axis=0)
+        log_p = base if log_p is None else log_p
+        changes = {
+            "stability": np.maximum(np.exp(largest) - np.exp(base), np.exp(base) - np.exp(least)),
+            "privacy_loss": np.maximum(log_ratios(largest, base), log_ratios(base, least)),
+        }
+        for quantity, change in changes.items():
+            if quantity not in found or change.max() > found[quantity][0]:
+                found[quantity] = float(change.max()), _witness(block, logs, quantity, change)
+        pairs = curves.staircase(*np.concatenate([pairs, _paired(base, least), _paired(largest, base)]).T)
+        done += len(block.old)
+        if progress is not None:
+            progress(done, near.tried)
+    assert log_p is not None
     finite = hypotheses.domain is not None
-    near = neighbourhood(learner, hypotheses, sample, neighbours, None if finite else rng())
-    points = near.sample.points
-    at = queries if queries is not None else (points if finite else pieces(points))
-    logs = batch_predictions(learner, hypotheses, points, near.samples(), at, method=method, samples=samples, seed=seed)
-    kind: Kind = "lower bound" if not finite or (locate(distinct(at)[0], points) < 0).any() else "exhaustive"
-    return _summary(near, at, logs, kind="estimate" if method == "mc" else kind, method=method)
+    whole: Kind = "exhaustive" if finite else "exhaustive over order cells"
+    return Audit(
+        stability=found["stability"][0],
+        privacy_loss=found["privacy_loss"][0],
+        witness={quantity: witness for quantity, (_, witness) in found.items()},
+        kind="estimate" if method == "mc" else whole if near.complete else "lower bound",
+        method=method,
+        neighbours=near.tried,
+        possible=near.possible,
+        log_p=log_p,
+        pairs=pairs,
+    )
 
 
 def batch_predictions(
@@ -182,7 +229,7 @@ def batch_predictions(
 ) -> NDArray[np.float64]:
     """ln P_S(y), flip included, of B samples of one size on the same points: ``counts`` (B, k, 2), or (B, n) of types
     where the learner minds the order → (B, Q, 2)."""
-    rows = max(1, BLOCK // (hypotheses.growth(len(points)) or len(points) ** hypotheses.vc_dimension))
+    rows = max(1, HELD // (hypotheses.growth(len(points)) or len(points) ** hypotheses.vc_dimension))
     found = [
         learner.batch(hypotheses, points, counts[i : i + rows], queries, method=method, samples=samples, seed=seed)
         for i in range(0, len(counts), rows)
@@ -200,33 +247,40 @@ def _shown(at: Place) -> str:
     return f"({', '.join(f'{v:g}' for v in at)})" if isinstance(at, tuple) else f"{at:g}"
 
 
-def _summary(near: Neighbourhood, queries: Points, logs: NDArray[np.float64], *, kind: Kind, method: str) -> Audit:
-    base, others = logs[0], logs[1:]
-    change = np.abs(np.exp(others) - np.exp(base))
-    loss = log_ratios(base, others)
+def _paired(log_p: NDArray[np.float64], log_q: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.stack([log_p.ravel(), log_q.ravel()], axis=1)
 
-    def witness(values: NDArray[np.float64]) -> Witness:
-        b, q, y = np.unravel_index(int(values.argmax()), values.shape)
-        points = near.sample.points
-        old, new = int(near.old[b]), int(near.new[b])
-        return Witness(
-            sample=near.sample,
-            old=(place(points[old // 2]), old % 2),
-            new=(place(points[new // 2]), new % 2),
-            query=place(queries[q]),
-            label=int(y),
-            log_p=float(base[q, y]),
-            log_p_neighbour=float(others[b, q, y]),
-            position=None if near.positions is None else int(near.positions[b]),
-        )
 
-    return Audit(
-        stability=float(change.max()),
-        privacy_loss=float(loss.max()),
-        witness={"stability": witness(change), "privacy_loss": witness(loss)},
-        kind=kind,
-        method=method,
-        neighbours=len(near.old),
-        log_p=base,
-        log_p_neighbours=others,
+def _witness(block: Neighbourhood, logs: NDArray[np.float64], quantity: str, change: NDArray[np.float64]) -> Witness:
+    """The neighbour, query and label of the largest ``change`` (Q, 2): ``logs`` (1 + B, Q, 2), S first."""
+    q, y = np.unravel_index(int(change.argmax()), change.shape)
+    base, others = logs[0, q, y], logs[1:, q, y]
+    each = np.abs(np.exp(others) - np.exp(base)) if quantity == "stability" else log_ratios(others, base)
+    b = int(each.argmax())
+    points = block.sample.points
+    old, new = int(block.old[b]), int(block.new[b])
+    return Witness(
+        sample=block.sample,
+        old=(place(points[old // 2]), old % 2),
+        new=(place(points[new // 2]), new % 2),
+        query=place(block.queries[q]),
+        label=int(y),
+        log_p=float(base),
+        log_p_neighbour=float(others[b]),
+        position=None if block.positions is None else int(block.positions[b]),
     )
+
+
+__all__ = [
+    "Audit",
+    "Kind",
+    "Place",
+    "Progress",
+    "Witness",
+    "audit",
+    "audit_sample",
+    "audit_size",
+    "batch_predictions",
+    "pieces",
+    "place",
+]

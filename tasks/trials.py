@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks import nets
-from predcube.tasks.audits import BLOCK, audit_sample, audit_size
+from predcube.tasks.audits import audit_sample, audit_size
 from predcube.tasks.distributions.base import Distribution, Draw
 from predcube.tasks.distributions.populations import FINITE
 from predcube.tasks.distributions.table import Table
@@ -25,6 +25,7 @@ from predcube.tasks.learners.base import Learner, Occupancy, Workload
 from predcube.tasks.learners.records import records
 from predcube.tasks.mixture import Functional, Means, aimed, evaluate, tally
 from predcube.tasks.mixture.base import Mixture
+from predcube.tasks.moves import HELD, QUERIES, rows_together
 from predcube.tasks.seeds import Identity, streams
 
 ERRORS = frozenset({"error", "excess_error"})
@@ -47,7 +48,7 @@ QUANTITIES = (
 
 CODES: Mapping[str, Mapping[str, int]] = {
     "mixture_method": {"analytic": 1, "laplace": 2, "support": 3, "enumerate": 4, "mc": 5, "exact": 6},
-    "audit": {"exhaustive": 1, "lower bound": 2, "estimate": 3},
+    "audit": {"exhaustive": 1, "lower bound": 2, "estimate": 3, "exhaustive over order cells": 4},
     "subset_sets": {"all": 1, "drawn": 2},
 }
 """How a value was obtained, as small integers beside it; 0 is kept for missing. ``mixture_method`` is the way the
@@ -149,20 +150,11 @@ def infeasible(problem: Problem) -> str | None:
         problem.distribution.unsuitable(problem.hypotheses)
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
-        or _unaudited(problem)
         or _without_sets(problem)
         or _unanswered(problem)
         or _unlistable(problem)
         or problem.learner.inapplicable(problem.hypotheses, k=_points(problem), n=problem.n, asked=problem.method)
     )
-
-
-def _unaudited(problem: Problem) -> str | None:
-    """Why stability and privacy loss cannot be measured, or None."""
-    h = problem.hypotheses
-    if not problem.audited or h.domain is not None or h.features == 1:
-        return None
-    return f"an audit needs points on a line or a finite X, not {h.features} real features; give points for a grid"
 
 
 def _without_sets(problem: Problem) -> str | None:
@@ -343,7 +335,10 @@ def memory(problem: Problem) -> int:
     if problem.audited:
         many, points = audit_size(problem.learner, h, n, problem.neighbours)
         queries = points if h.domain is not None else 2 * points + 1
-        taken += many * (16 * points + 96 * queries) + 32 * min(BLOCK, many * labelings)
+        if h.domain is None and h.features > 1:
+            queries = max(QUERIES, 4 * problem.neighbours)
+        together = min(many, rows_together(h, points, queries))
+        taken += together * (16 * points + 96 * queries) + 32 * min(HELD, together * labelings)
         if audit_method_of(problem) == "support":
             taken += 48 * min(2**21, many * 2**points * labelings)  # the tables of its supports, in its own blocks
     if method_of(problem) in ("enumerate", "mc"):

@@ -314,8 +314,8 @@ def test_on_the_line_all_order_cells_when_they_fit_and_a_sample_when_not() -> No
     assert everything.neighbours == count
     assert everything.stability == pytest.approx(expected.stability, abs=1e-11)
     assert everything.privacy_loss == expected.privacy_loss == math.inf
-    assert not everything.exhaustive
-    assert everything.kind == "lower bound"
+    assert everything.exhaustive
+    assert everything.kind == "exhaustive over order cells"
     few = audit(learner, h, *zip(*s, strict=True), neighbours=9, seed=4)
     assert few.neighbours == 9
     assert 0 < few.stability <= everything.stability + 1e-15

@@ -47,6 +47,10 @@ class HypothesisClass(ABC):
     free: ClassVar[bool] = False
     """True when H is every function on a finite X and the representative of a labelling of T is 0 off T. Then the
     labels at different points are independent given T (method ``analytic``)."""
+    cellwise: ClassVar[bool] = False
+    """True when the class on R^p goes by the order of coordinates alone: for strictly increasing maps of each axis onto
+    itself, φ together, φ(T) has the labelings of T and h_{φ(T)}(φ(x)) = h_T(x) for its representatives (see
+    ``moves``)."""
 
     @property
     @abstractmethod

@@ -33,6 +33,7 @@ class Boxes(HypothesisClass):
 
     kind: ClassVar[str] = "boxes"
     source: ClassVar[str] = "Blumer, Ehrenfeucht, Haussler & Warmuth 1989 (axis-aligned rectangles)"
+    cellwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)

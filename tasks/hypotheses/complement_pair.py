@@ -27,6 +27,7 @@ class ComplementPair(HypothesisClass):
 
     kind: ClassVar[str] = "complement_pair"
     source: ClassVar[str] = "Dagan & Feldman 2020 (the pair of a function and its complement)"
+    cellwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)

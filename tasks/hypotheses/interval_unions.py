@@ -32,6 +32,7 @@ class IntervalUnions(HypothesisClass):
 
     kind: ClassVar[str] = "interval_unions"
     source: ClassVar[str] = "Shalev-Shwartz & Ben-David 2014, chapter 6 (unions of intervals)"
+    cellwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)

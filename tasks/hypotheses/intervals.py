@@ -36,6 +36,7 @@ class Intervals(HypothesisClass):
 
     kind: ClassVar[str] = "intervals"
     source: ClassVar[str] = "Shalev-Shwartz & Ben-David 2014, chapter 6 (intervals)"
+    cellwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)

@@ -28,6 +28,7 @@ class PointFunctions(HypothesisClass):
     kind: ClassVar[str] = "points"
     source: ClassVar[str] = "Beimel, Brenner, Kasiviswanathan & Nissim 2014 (POINT)"
     additive: ClassVar[bool] = True
+    cellwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)

@@ -34,6 +34,7 @@ class Stumps(HypothesisClass):
 
     kind: ClassVar[str] = "stumps"
     source: ClassVar[str] = "Iba & Langley 1992; VC dimension: Gey 2018"
+    cellwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)

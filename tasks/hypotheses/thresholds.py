@@ -29,6 +29,7 @@ class Thresholds(HypothesisClass):
     kind: ClassVar[str] = "thresholds"
     source: ClassVar[str] = "Dagan & Feldman 2020, section 1 (the class of VC dimension 1)"
     additive: ClassVar[bool] = True
+    cellwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(self)
