@@ -158,8 +158,8 @@ def _words(annotation: Any, bounds: str = "") -> Iterator[str]:
         first = next(_words(inner[0]), "values") if inner else "values"
         article, _, rest = first.partition(" ")
         if article in ("a", "an"):
-            head, of, tail = rest.partition(" of ")
-            first = f"{head}s{of}{tail}"
+            head, space, tail = rest.partition(" ")
+            first = f"{head}s{space}{tail}"
         yield f"a list of {first}"
     elif get_origin(annotation) is not None and get_args(annotation):
         yield "a table"
