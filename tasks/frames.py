@@ -50,12 +50,13 @@ class Frame:
             if array.ndim != 2 or array.shape[0] != self.queries.shape[0]:
                 raise ValueError(f"{name} of shape {array.shape} must have one row for each of {len(self.queries)}")
             object.__setattr__(self, name, array)
-        for name, array in (("column", self.column), ("target", self.target)):
+        for name in ("column", "target"):
+            array = getattr(self, name)
             if array is not None and array.shape != (self.rows,):
                 raise ValueError(f"{name} of shape {array.shape} must have one value for each of {self.rows} rows")
-        for name, array in (("queries", self.queries), ("inputs", self.inputs), ("column", self.column)):
-            # A sum is finite unless a term is not, or unless finite terms overflow it: then every term is looked at.
-            if array is not None and not np.isfinite(array.sum()) and not np.all(np.isfinite(array)):
+        for name in ("queries", "inputs", "column"):
+            array = getattr(self, name)
+            if array is not None and not _finite(array):
                 raise ValueError(f"{name} hold a missing or infinite value: drop such rows before they are framed")
 
     @property
@@ -109,6 +110,14 @@ class Groups:
     @property
     def rows(self) -> int:
         return int(self.counts.sum())
+
+
+def _finite(values: NDArray[np.float64]) -> bool:
+    # A sum is finite unless a term is not, or finite terms overflow it: only then is every term looked at.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return True
+    return bool(np.all(np.isfinite(values)))
 
 
 def total_of(frames: Iterable[Frame]) -> Total:

@@ -10,6 +10,7 @@ fraction, count and steps enter through ``Factors`` alone, so that a sweep over 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -34,8 +35,8 @@ class Law:
     rows: N. p: (Q,) mean of q over the target. s1: (Q,) Var q'. cross: (Q, d) Cov(q', g'). variance: (d, d) V = Var g'.
     joint: (Q, Q) Var of all q' at once, None unless asked for (families need it). binary, constant: (Q,) whether q
     takes no value but 0 and 1, and whether it takes one value alone (then its s1 and cross are 0). groups: M, 0 without
-    groups. inclusion: mean π of Poisson inclusion, else 0. target: whose mean the attacker predicts. flags: what a
-    reader of the values should know.
+    groups. inclusion: mean π of Poisson inclusion, else 0. members: N' of a target D', else 0. flags: what a reader of
+    the values should know.
     """
 
     rows: int
@@ -48,7 +49,7 @@ class Law:
     constant: NDArray[np.bool_]
     groups: int = 0
     inclusion: float = 0.0
-    target: str = "all"
+    members: int = 0
     flags: tuple[str, ...] = ()
 
     @property
@@ -84,7 +85,7 @@ class Factors:
     K: float
 
 
-class Process(ABC):
+class Process[S: State](ABC):
     """A breach process. Concrete ones are frozen, keyword-only dataclasses whose fields are the spec's words."""
 
     __slots__ = ()
@@ -94,10 +95,13 @@ class Process(ABC):
     needs_groups: ClassVar[bool] = False
     """Whether ``column`` holds labels: then a frame's column holds their codes, and ``Groups`` are counted first."""
 
-    column: str | None
-    """The column that the process reads, or None."""
     target: str
     """``unseen`` or ``all`` rows, or an expression that says which rows are members of D'."""
+
+    @property
+    def reads(self) -> str | None:
+        """The column that the process reads, or None."""
+        return getattr(self, "column", None)
 
     @property
     def target_expression(self) -> str | None:
@@ -109,11 +113,11 @@ class Process(ABC):
         """Why the process cannot run on a table of N rows (and these groups), or None. Infeasible is not failed."""
 
     @abstractmethod
-    def request(self, fitted: HasMoments, groups: Groups | None = None, *, joint: bool = False) -> Request[State]:
+    def request(self, fitted: HasMoments, groups: Groups | None = None, *, joint: bool = False) -> Request[S]:
         """What one pass over the table adds up. ``joint`` asks for covariances between queries too, for families."""
 
     @abstractmethod
-    def law(self, state: State, groups: Groups | None = None) -> Law:
+    def law(self, state: S, groups: Groups | None = None) -> Law:
         """The law, from the sum of the states of all rows. ValueError where a column's values are refused."""
 
     @abstractmethod
@@ -124,3 +128,20 @@ class Process(ABC):
     @abstractmethod
     def key(self) -> tuple[Any, ...]:
         """What of the process the law depends on, as plain JSON values: processes of equal key share a law."""
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters, named as in a spec."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+
+def aux_moments_of(value: Any, kind: str) -> tuple[str, ...]:
+    """The option ``aux_moments`` as a tuple: nothing, or ("w",). Raises ValueError for anything else."""
+    names = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if any(name != "w" for name in names) or len(names) > 1:
+        raise ValueError(f"{kind}: aux_moments = {value!r} must be [] or ['w'], the weight whose mean 1 is known")
+    return names
+
+
+def share_of(fraction: float) -> Fraction:
+    """The decimal that was written, exactly: 0.3 is 3/10."""
+    return Fraction(repr(float(fraction)))
