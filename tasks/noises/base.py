@@ -2,7 +2,7 @@
 
 The release is λ + Δ, Δ of mean 0 and covariance S_tot, drawn once. Beside what the attacker's rows say it counts as
 S_eff = m·S_tot (m from the process). A scheme is a shape S_0 and an amount: S_eff = amount·S_0, so that a sweep over
-amounts factors a matrix once. Released coordinates are λ's; ``root`` gives F with G S_0 Gᵀ = F Fᵀ in g's.
+amounts factors a matrix once.
 """
 
 from abc import ABC, abstractmethod
@@ -13,18 +13,39 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+type Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """What a scheme may look at.
 
-    jacobian: (d, d) G = E ∂g/∂λ. root: (d, k) B with V = B Bᵀ, k the rank of V. members: sizes of a stack's members, in
-    order; (d,) for one release.
+    curvature: (d, d) K = E ∂g/∂γ and units: (d, d) W, γ = Wλ, so that G = E ∂g/∂λ = KW. root: (d, k) B with V = B Bᵀ, k
+    the rank of V. members: sizes of a stack's members, in order; (d,) for one release.
     """
 
-    jacobian: NDArray[np.float64]
-    root: NDArray[np.float64]
+    curvature: Array
+    units: Array
+    root: Array
     members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A root of S_0 = L Lᵀ in three coordinates, each (d, l), l = 0 without noise.
+
+    released: L, of λ. scaled: WL, of γ. moments: F = GL, of g, so that G S_0 Gᵀ = F Fᵀ.
+    """
+
+    released: Array
+    scaled: Array
+    moments: Array
+
+    @classmethod
+    def of(cls, released: Array, setting: Setting) -> "Shape":
+        """The shape of noise that is given in the released coordinates."""
+        scaled = setting.units @ released
+        return cls(released=released, scaled=scaled, moments=setting.curvature @ scaled)
 
 
 class Noise(ABC):
@@ -38,8 +59,8 @@ class Noise(ABC):
     """True where ``sharp`` is the value of the best LINEAR attacker, whom a Bayes attacker exceeds (Laplace)."""
 
     @abstractmethod
-    def shape(self, setting: Setting) -> NDArray[np.float64]:
-        """F, shape (d, l), with G S_0 Gᵀ = F Fᵀ; l = 0 without noise."""
+    def shape(self, setting: Setting) -> Shape:
+        """A root of S_0. ValueError where the scheme has no meaning for the release."""
 
     @abstractmethod
     def amount(self, m: float) -> float:
