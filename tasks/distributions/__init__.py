@@ -6,6 +6,7 @@
 from typing import Any
 
 from predcube.tasks import parameters as declared
+from predcube.tasks.distributions.agnostic_lower_bound import AgnosticLowerBound
 from predcube.tasks.distributions.base import Distribution, Draw, Population
 from predcube.tasks.distributions.concept import Concept, Threshold
 from predcube.tasks.distributions.joint import Joint
@@ -13,7 +14,7 @@ from predcube.tasks.distributions.lower_bound import LowerBound
 from predcube.tasks.distributions.populations import FinitePopulation, UniformPopulation
 from predcube.tasks.distributions.table import HeldOut, Table
 
-KINDS: dict[str, type[Distribution]] = {c.kind: c for c in (Threshold, Concept, LowerBound, Joint)}
+KINDS: dict[str, type[Distribution]] = {c.kind: c for c in (Threshold, Concept, LowerBound, AgnosticLowerBound, Joint)}
 
 
 def build(kind: str, **parameters: Any) -> Distribution:
@@ -28,6 +29,7 @@ def build(kind: str, **parameters: Any) -> Distribution:
 
 __all__ = [
     "KINDS",
+    "AgnosticLowerBound",
     "Concept",
     "Distribution",
     "Draw",
