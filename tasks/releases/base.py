@@ -51,7 +51,7 @@ class Fitted(ABC):
 
     @property
     def utility(self) -> NDArray[np.float64] | None:
-        """M = E[x xᵀ] of the predictors x = (1, features): (d, d), or None; a noise of covariance S costs tr(M S) in mean
+        """M = E[x xᵀ] of the predictors x = (1, features): (d, d), or None; noise of covariance S costs tr(M S) in mean
         squared prediction (P2 Theorem 4.4). Its condition is that of the raw columns: prefer ``gram``."""
         return None if self.gram is None else self.units.T @ self.gram @ self.units
 
