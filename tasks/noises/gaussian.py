@@ -14,7 +14,7 @@ from predcube.tasks.noises.sensitive import Sensitive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaussian(Sensitive):
-    """S_tot = sd²·I, sd the least that makes the release (ε, δ)-DP, of this L2 sensitivity between replace-one neighbours.
+    """S_tot = sd²·I, sd the least that makes numbers of this L2 sensitivity (replace-one) (ε, δ)-DP.
 
     With Δ/sd = x, that is Φ(x/2 − ε/x) − e^ε·Φ(−x/2 − ε/x) ≤ δ: exact, for any ε > 0.
     """
