@@ -14,15 +14,12 @@ from itertools import product
 import numpy as np
 from scipy.optimize import nnls
 
-from predcube.tasks.trials import MIXED, Problem, measure, operations, prepare
+from predcube.pipeline.kinds.base import Counts, Work
 
 FIXED = 3e-4  # seconds of a trial besides its kernels, where nothing was measured
 SPEED = 3e-9  # seconds of an elementary operation, where nothing was measured
 SHORT = 0.15  # seconds: longer trials are not run to calibrate, one block of them is
 TRUST = 1e-3  # weight of the prior speeds against one measured run
-
-type Counts = Mapping[str, float]
-"""Elementary operations of one trial by kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +58,7 @@ class Run:
     seconds: float
 
 
-def workload_counts(problem: Problem) -> Counts:
-    """The operations of a trial's workloads alone, which are what can be fanned out; empty where it has none."""
-    errors = tuple(q for q in problem.quantities if q in MIXED)
-    return operations(replace(problem, quantities=errors)) if errors else {}
-
-
-def calibrate(problems: Sequence[tuple[Problem, Counts]], *, allowance: float = 0.8) -> Costs:
+def calibrate(problems: Sequence[tuple[Work, Counts]], *, allowance: float = 0.8) -> Costs:
     """Costs fitted to short runs of some of these problems, each given with its operations, in about ``allowance``
     seconds (longer only where a first call compiles)."""
     kernels = sorted({k for _, counts in problems for k in counts})
@@ -90,7 +81,7 @@ def calibrate(problems: Sequence[tuple[Problem, Counts]], *, allowance: float = 
     return costs
 
 
-def _pick(size: str, mine: Sequence[int], problems: Sequence[tuple[Problem, Counts]], costs: Costs) -> int:
+def _pick(size: str, mine: Sequence[int], problems: Sequence[tuple[Work, Counts]], costs: Costs) -> int:
     """Which problem to run next of those that use a kernel, by what has been learnt so far: the largest is the largest
     short one, the middle lies between it and the smallest, and a long one is there for its blocks."""
     if size == "smallest":
@@ -134,18 +125,19 @@ def _bend(runs: Sequence[Run], kernel: str, straight: Costs) -> tuple[tuple[floa
     return sizes, tuple(float(np.mean(points[s])) for s in sizes)
 
 
-def _run(problem: Problem, counts: Counts, costs: Costs) -> Run | None:
+def _run(work: Work, counts: Counts, costs: Costs) -> Run | None:
     """Time some trials, or a block of a long one; None where neither can be done here (the run will say why)."""
     try:
         if costs.seconds(counts) <= 2 * SHORT:
-            return Run(counts=counts, trial=True, seconds=_timed(lambda trial: measure(problem, trial)))
-        work = max(prepare(problem, 0).workloads, key=lambda w: w.cost, default=None)
-        if work is None:
+            return Run(counts=counts, trial=True, seconds=_timed(work.measure))
+        longest = work.longest()
+        if longest is None:
             return None
-        block = {k: c / work.blocks for k, c in workload_counts(problem).items()}
+        partial, blocks = longest
+        block = {k: c / blocks for k, c in work.shared().items()}
         if costs.work(block) > 10 * SHORT:
             return None
-        return Run(counts=block, trial=False, seconds=_timed(lambda number: work.partial(min(number, work.blocks - 1))))
+        return Run(counts=block, trial=False, seconds=_timed(lambda number: partial(min(number, blocks - 1))))
     except Exception:
         # A cell that fails here is recorded as failed by the run itself; its cost stays at the priors.
         return None

@@ -26,14 +26,12 @@ from predcube.pipeline.resuming import grow, reconcile
 from predcube.pipeline.spec.loading import load_spec
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.pipeline.stopping import stoppable
+from predcube.pipeline.tiles import Place, Site, places
 from predcube.pipeline.working import (
     Leaf,
-    Place,
-    Site,
     Tile,
     give_up,
     place_name,
-    places,
     prepare_worker,
     program,
     workload_blocks,

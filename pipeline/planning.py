@@ -9,7 +9,7 @@ import os
 import platform
 import resource
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import product
@@ -17,13 +17,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.pipeline.costs import Costs, Counts, calibrate, workload_counts
+from predcube.pipeline.costs import Costs, calibrate
 from predcube.pipeline.failures import BadInput, OverBudget
-from predcube.pipeline.grid import Grid
+from predcube.pipeline.kinds import kind_of
+from predcube.pipeline.kinds.base import Counts, Work
 from predcube.pipeline.shaping import blueprint, bytes_on_disk, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.storage.schema import CubeSchema, TileKey
-from predcube.tasks.trials import Problem, blocks, infeasible, memory, method_of, operations
 
 LEAF_SECONDS = 5.0  # of a piece of a tile that is fanned out, about
 COUNTED = 1.0  # seconds of a trial's workloads above which their blocks are counted
@@ -116,9 +116,9 @@ def plan(
     if budget is not None and not budget >= 0:
         raise BadInput(f"budget {budget:g}: must be at least 0; give core-hours, as in --budget 0.5")
     workers = workers or len(os.sched_getaffinity(0))
-    grid = Grid(sweep)
-    rows, which = grid.groups
-    estimates = _estimates(grid, rows, costs)
+    groups = kind_of(sweep).groups(sweep)
+    which = groups.which
+    estimates = _estimates(groups.works, costs)
     seconds = np.array([e.seconds for e in estimates])[which]
     core_seconds = float(seconds.sum()) * sweep.trials
     if schema is None:
@@ -147,37 +147,33 @@ def plan(
 class _Counted:
     """A feasible group: what follows from counts."""
 
-    problem: Problem
+    work: Work
     method: str
     operations: Counts
     memory: int
 
 
-def _estimates(grid: Grid, rows: NDArray[np.int64], costs: Costs | None) -> tuple[Estimate, ...]:
+def _estimates(works: Sequence[Work], costs: Costs | None) -> tuple[Estimate, ...]:
     """One estimate per group, the machine's speeds taken from the feasible ones."""
-    groups = [_counted(grid, row) for row in rows]
+    groups = [_counted(work) for work in works]
     if costs is None:
-        costs = calibrate([(g.problem, g.operations) for g in groups if isinstance(g, _Counted)])
+        costs = calibrate([(g.work, g.operations) for g in groups if isinstance(g, _Counted)])
     return tuple(_estimate(group, costs) for group in groups)
 
 
-def _counted(grid: Grid, row: NDArray[np.int64]) -> _Counted | str:
+def _counted(work: Work) -> _Counted | str:
     """The counts of a group, or why it is infeasible. All at once, while the science still knows its method."""
-    reason = grid.outside(row)
+    reason = work.infeasible()
     if reason is not None:
         return reason
-    problem = grid.problem(row)
-    reason = infeasible(problem)
-    if reason is not None:
-        return reason
-    return _Counted(problem=problem, method=method_of(problem), operations=operations(problem), memory=memory(problem))
+    return _Counted(work=work, method=work.method(), operations=work.operations(), memory=work.memory())
 
 
 def _estimate(group: _Counted | str, costs: Costs) -> Estimate:
     if isinstance(group, str):
         return Estimate(method="", infeasible=group, seconds=0.0, shared=0.0, memory=0, blocks=0)
     seconds = costs.seconds(group.operations)
-    shared = costs.work(workload_counts(group.problem)) if seconds > COUNTED else 0.0
+    shared = costs.work(group.work.shared()) if seconds > COUNTED else 0.0
     return Estimate(
         method=group.method,
         infeasible=None,
@@ -185,7 +181,7 @@ def _estimate(group: _Counted | str, costs: Costs) -> Estimate:
         shared=shared,
         memory=group.memory,
         # Counting blocks draws a sample, which is worth it only where a trial is long enough to be cut.
-        blocks=blocks(group.problem) if shared > COUNTED else 1,
+        blocks=group.work.blocks() if shared > COUNTED else 1,
     )
 
 

@@ -286,7 +286,7 @@ def reduce_surfaces(url: str) -> xr.Dataset:
 def reduced(tree: xr.DataTree) -> xr.Dataset:
     """The surfaces of an open cube, in memory: those of its trials and what theory promises beside them."""
     # The science is imported where it is needed: a test of the statistics alone does without.
-    from predcube.pipeline.guarantees import beside
+    from predcube.pipeline.kinds import kind_of
     from predcube.pipeline.spec.canonical import from_resolved
 
     sweep = from_resolved(tree.attrs["resolved"])
@@ -294,4 +294,4 @@ def reduced(tree: xr.DataTree) -> xr.Dataset:
     trials = tree.children["trials"].to_dataset(inherit=False)
     measured = surfaces(trials, limits=targets.limits, confidence=targets.confidence)
     measured.attrs["quantities"] = json.dumps([q for q in sweep.quantities if q in measured])
-    return beside(measured, sweep)
+    return kind_of(sweep).beside(measured, sweep)

@@ -18,7 +18,7 @@ from predcube import __version__
 from predcube.pipeline import figures
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.headlines import curve_axis, headlines
-from predcube.pipeline.infeasibility import reasons
+from predcube.pipeline.kinds import kind_of
 from predcube.pipeline.opening import quantities_of, read_surfaces, surfaces_of
 from predcube.pipeline.pages import Page, listing, paragraph, picture, preformatted, rows_table, section
 from predcube.pipeline.printing import table
@@ -216,7 +216,7 @@ def _failures(m: Material) -> Iterator[str]:
     if errors:
         lines = [(e.message, str(e.count), _place_of(m, e.key)) for e in errors[:50]]
         parts.append(paragraph("Failed, by error:") + listing(("error", "tiles", "first at"), lines))
-    found = reasons(m.sweep, m.data)
+    found = kind_of(m.sweep).reasons(m.sweep, m.data)
     if found:
         parts.append(
             paragraph("Infeasible: the learner cannot run there, which is no failure.")

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.pipeline.dimensions import extra_axes
-from predcube.pipeline.quantities import QUANTITIES
+from predcube.pipeline.kinds import kind_of
+from predcube.pipeline.kinds.base import Code
 from predcube.pipeline.spec.canonical import resolved, spec_hash
 from predcube.pipeline.spec.sweep import Sweep, SweepAxis
 from predcube.storage.schema import Attribute, Axis, CubeSchema, Variable, status_variable
-from predcube.tasks.trials import CODES, outputs
 
 SHORTEST, WANTED, LONGEST = 2.0, 10.0, 30.0  # seconds of work in a tile
 TILES_PER_WORKER = 16  # wanted, so that the last tiles do not leave workers idle; a quarter of it is the least
@@ -36,7 +35,7 @@ def chunk_lengths(sweep: Sweep, seconds: NDArray[np.float64], workers: int) -> t
     total = float(seconds.sum()) * trials
     wanted = min(WANTED, max(total / (TILES_PER_WORKER * workers), SHORTEST))
     wanted = min(wanted, max(total / (TILES_PER_WORKER / 4 * workers), 1e-9))
-    widest = math.prod(len(a.values) for a in extra_axes(sweep))
+    widest = math.prod(len(a.values) for a in kind_of(sweep).extra_axes(sweep))
     lengths = [1] * seconds.ndim
     along_trials = trials
     longest = float(seconds.max(initial=0.0))
@@ -129,7 +128,7 @@ def blueprint(sweep: Sweep, lengths: Sequence[int], versions: Mapping[str, str])
     )
     return CubeSchema(
         axes=(*axes, trial),
-        extra=extra_axes(sweep),
+        extra=kind_of(sweep).extra_axes(sweep),
         variables=tuple(_variables(sweep)),
         attributes={
             "title": sweep.name,
@@ -154,33 +153,28 @@ def _about_axis(axis: SweepAxis) -> dict[str, str]:
 
 
 def _variables(sweep: Sweep) -> Iterable[Variable]:
-    measured = tuple(q for q in sweep.quantities if QUANTITIES[q].per_trial)
-    for name in outputs(measured):
-        if name in CODES:
-            yield Variable(name=name, dtype="uint8", attributes=_about_code(name))
-            continue
-        about = QUANTITIES[name]
+    kind = kind_of(sweep)
+    dimensions = kind.dimensions(sweep)
+    for name in kind.measured(sweep):
+        about = kind.grammar.quantities[name]
         yield Variable(
             name=name,
             dtype="float64",
             attributes={"long_name": about.long_name, "units": about.units, "description": about.description},
-            extra=about.extra,
+            extra=dimensions.get(name, ()),
         )
         yield status_variable(f"{name}_status", f"how the trial of {name} ended")
+    for code in kind.codes(sweep):
+        yield Variable(name=code.name, dtype="uint8", attributes=_about_code(code), extra=dimensions.get(code.name, ()))
     yield status_variable("status", "the worst of the trial's statuses")
 
 
-def _about_code(name: str) -> dict[str, Attribute]:
-    described = {
-        "mixture_method": "how the weights of the learner's mixture were computed",
-        "audit": "how far stability, privacy loss and delta go: over all neighbours, over some of them, or estimated",
-        "subset_sets": "the sets T that labelings and net_probability are means over",
-    }
-    meanings = {0: "missing", **{code: meaning.replace(" ", "_") for meaning, code in CODES[name].items()}}
+def _about_code(code: Code) -> dict[str, Attribute]:
+    meanings = {0: "missing", **{number: meaning.replace(" ", "_") for meaning, number in code.meanings.items()}}
     return {
-        "long_name": name.replace("_", " "),
+        "long_name": code.name.replace("_", " "),
         "units": "1",
-        "description": described.get(name, name.replace("_", " ")),
+        "description": code.description,
         "flag_values": list(meanings),
         "flag_meanings": " ".join(meanings.values()),
     }

@@ -11,24 +11,22 @@ on different sweeps.
 import os
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import version
-from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predcube.cluster import Program, describe
-from predcube.pipeline.building import build_problem
-from predcube.pipeline.dimensions import extra_axes
+from predcube.pipeline.kinds import kind_of
+from predcube.pipeline.kinds.base import Bench
 from predcube.pipeline.parts import packed, unpacked
 from predcube.pipeline.spec.canonical import from_resolved
 from predcube.pipeline.spec.sweep import Sweep, word
+from predcube.pipeline.tiles import Blank, Part, Place, Site, places
 from predcube.storage import (
-    DONE,
     FAILED,
     INFEASIBLE,
     CubeSchema,
@@ -40,24 +38,9 @@ from predcube.storage import (
     put_part,
     read_attributes,
     read_schema,
-    worst,
     write_tile,
 )
-from predcube.tasks import trials
-from predcube.tasks.mixture.base import evaluate, subtree
-
-type Place = tuple[tuple[int, ...], int]
-"""One trial of one cell: the cell's index in the grid, the trial."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """Where a sweep's cube is. ``generation``: its shape when the run began. ``directory``: what relative paths of the
-    spec start from."""
-
-    url: str
-    generation: str
-    directory: str
+from predcube.tasks.mixture.base import Workload, subtree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +68,6 @@ class Leaf:
         return f"w{self.workload}_l{self.level}_{self.index}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A partial result of a workload with what it took, or the one-line ``error`` that it ended in."""
-
-    value: Any
-    error: str | None
-    cpu: float
-    wall: float
-
-
 class Clock:
     """CPU and wall seconds of the science. The thread's time, not the process's: a worker's process also talks to
     the scheduler, which is overhead."""
@@ -120,7 +93,7 @@ def compute_leaf(site: Site, leaf: Leaf) -> Part:
     clock = Clock()
     value, error = None, None
     try:
-        value = subtree(_prepared(site, leaf.place).workloads[leaf.workload], leaf.level, leaf.index)
+        value = subtree(_workloads(site, leaf.place)[leaf.workload], leaf.level, leaf.index)
     except Exception as e:
         error = describe(e)
     cpu, wall = clock.read()
@@ -172,24 +145,11 @@ def finish_tile(site: Site, tile: Tile, roots: tuple[Part, ...]) -> Receipt:
     """
     sweep, schema = opened(site)
     clock = Clock()
-    blank = _Blank(schema, tile.key)
-    errors: list[str] = []
+    blank = Blank(schema, tile.key)
     fanned: dict[Place, dict[int, Part]] = {}
     for (place, workload), part in zip(tile.groups, roots, strict=True):
         fanned.setdefault(place, {})[workload] = part
-    for place in places(schema, tile.key):
-        cell = _cell(site, place[0])
-        if cell.infeasible is not None:
-            blank.mark(place, INFEASIBLE)
-            continue
-        try:
-            if cell.problem is None:
-                raise ValueError(cell.broken)
-            wrong = blank.put(place, _measure(site, place, cell.problem, fanned.get(place, {})))
-        except Exception as e:
-            blank.mark(place, FAILED)
-            wrong = [describe(e)]
-        errors += [_at(sweep, place, text) for text in wrong]
+    errors = [_at(sweep, *wrong) for wrong in _bench(site).fill(blank, places(schema, tile.key), fanned)]
     arrays, failed = blank.finished()
     cpu, wall = clock.read()
     receipt = Receipt(
@@ -208,10 +168,10 @@ def finish_tile(site: Site, tile: Tile, roots: tuple[Part, ...]) -> Receipt:
 def give_up(site: Site, tile: Tile, error: str) -> Receipt:
     """Writes a tile that could not be computed as a whole: every trial that is feasible failed, for one reason."""
     sweep, schema = opened(site)
-    blank = _Blank(schema, tile.key)
+    blank = Blank(schema, tile.key)
     lost = None
     for place in places(schema, tile.key):
-        if _cell(site, place[0]).infeasible is not None:
+        if _bench(site).infeasible(place[0]) is not None:
             blank.mark(place, INFEASIBLE)
         else:
             blank.mark(place, FAILED)
@@ -230,15 +190,9 @@ def prepare_worker() -> None:
 def workload_blocks(site: Site, place: Place) -> tuple[int, ...]:
     """Into how many blocks each workload of one trial is cut; () where it cannot be laid out."""
     try:
-        return tuple(w.blocks for w in _prepared(site, place).workloads)
+        return tuple(w.blocks for w in _workloads(site, place))
     except Exception:  # the worker that meets it records it
         return ()
-
-
-def places(schema: CubeSchema, key: TileKey) -> Iterator[Place]:
-    """The cells and trials of a tile, cells row-major, trials fastest."""
-    *cells, trial = (range(s.start, s.stop) for s in schema.region(key))
-    return ((cell, t) for cell in product(*cells) for t in trial)
 
 
 @lru_cache(maxsize=4)
@@ -247,48 +201,16 @@ def opened(site: Site) -> tuple[Sweep, CubeSchema]:
     return from_resolved(read_attributes(site.url)["resolved"], directory=site.directory), read_schema(site.url)
 
 
-def _measure(site: Site, place: Place, problem: trials.Problem, parts: dict[int, Part]) -> trials.Measured:
-    """One trial of one cell, with the workloads in ``parts`` already computed."""
-    prepared = _prepared(site, place) if parts else trials.prepare(problem, place[1])
-    mixtures = []
-    for number, workload in enumerate(prepared.workloads):
-        part = parts.get(number)
-        if part is None:
-            mixtures.append(evaluate(workload))
-        elif part.error is not None:
-            raise ValueError(part.error)
-        else:
-            mixtures.append(workload.finish(part.value))
-    return prepared.finish(tuple(mixtures))
+@lru_cache(maxsize=4)
+def _bench(site: Site) -> Bench:
+    sweep, _ = opened(site)
+    return kind_of(sweep).bench(site, sweep)
 
 
 @lru_cache(maxsize=8)
-def _prepared(site: Site, place: Place) -> trials.Prepared:
-    """A trial that several leaves share."""
-    cell = _cell(site, place[0])
-    if cell.problem is None or cell.infeasible is not None:
-        raise ValueError(cell.broken or cell.infeasible)
-    problem = cell.problem
-    return trials.prepare(problem, place[1])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cell:
-    """A built cell; ``infeasible`` says why nothing can be computed, ``broken`` why it could not be built."""
-
-    problem: trials.Problem | None = None
-    infeasible: str | None = None
-    broken: str | None = None
-
-
-@lru_cache(maxsize=1024)
-def _cell(site: Site, index: tuple[int, ...]) -> _Cell:
-    sweep, _ = opened(site)
-    try:
-        problem = build_problem(sweep.cell(index), sweep)
-        return _Cell(problem=problem, infeasible=trials.infeasible(problem))
-    except Exception as e:
-        return _Cell(broken=describe(e))
+def _workloads(site: Site, place: Place) -> tuple[Workload, ...]:
+    """Those of a trial that several leaves share."""
+    return tuple(_bench(site).workloads(place))
 
 
 def _at(sweep: Sweep, place: Place, error: str) -> str:
@@ -306,7 +228,7 @@ def _write(site: Site, key: TileKey, arrays: dict[str, NDArray[Any]], receipt: R
     sweep, schema = opened(site)
     coordinates = {a.name: a.coordinate() for a in sweep.axes} | {"trial": np.arange(sweep.trials, dtype=np.int64)}
     labels = {a.name: coordinates[a.name][s] for a, s in zip(schema.axes, schema.region(key), strict=True)}
-    labels |= {a.name: a.values for a in extra_axes(sweep)}
+    labels |= {a.name: a.values for a in kind_of(sweep).extra_axes(sweep)}
     return write_tile(
         site.url,
         key,
@@ -316,46 +238,3 @@ def _write(site: Site, key: TileKey, arrays: dict[str, NDArray[Any]], receipt: R
         error=error,
         generation=site.generation,
     )
-
-
-class _Blank:
-    """The arrays of one tile while they are filled. Nothing is done until it is put."""
-
-    def __init__(self, schema: CubeSchema, key: TileKey) -> None:
-        self._offset = tuple(s.start for s in schema.region(key))
-        self.arrays: dict[str, NDArray[Any]] = {
-            v.name: np.full(schema.shape(v), np.nan if v.dtype == "float64" else 0, dtype=v.dtype)
-            for v in schema.variables
-        }
-        self._quantities = [name for name in self.arrays if f"{name}_status" in self.arrays]
-        self._codes = [v.name for v in schema.variables if v.dtype == "uint8" and not v.name.endswith("status")]
-
-    def put(self, place: Place, measured: trials.Measured) -> list[str]:
-        """What one trial measured, a number or an array over the quantity's own dimensions. Returns what is wrong with
-        it: a value that is no number is no value."""
-        at = self._at(place)
-        wrong = []
-        for name in self._quantities:
-            value = measured[name]
-            missing = bool(np.isnan(value).any())
-            if missing:
-                wrong.append(f"{name} is not a number")
-            else:
-                self.arrays[name][at] = value
-            self.arrays[f"{name}_status"][at] = FAILED if missing else DONE
-        for name in self._codes:
-            self.arrays[name][at] = int(measured[name])
-        return wrong
-
-    def mark(self, place: Place, status: int) -> None:
-        """One trial without values."""
-        for name in self._quantities:
-            self.arrays[f"{name}_status"][self._at(place)] = status
-
-    def finished(self) -> tuple[dict[str, NDArray[Any]], int]:
-        """The arrays, and how many places failed."""
-        self.arrays["status"][...] = worst(*(self.arrays[f"{name}_status"] for name in self._quantities))
-        return self.arrays, int(np.count_nonzero(self.arrays["status"] == FAILED))
-
-    def _at(self, place: Place) -> tuple[int, ...]:
-        return tuple(i - o for i, o in zip((*place[0], place[1]), self._offset, strict=True))

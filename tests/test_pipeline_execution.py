@@ -19,6 +19,7 @@ from predcube.pipeline.planning import Plan, plan
 from predcube.pipeline.resuming import reconcile
 from predcube.pipeline.shaping import blueprint
 from predcube.pipeline.spec.loading import load_spec
+from predcube.pipeline.tiles import Site
 from predcube.storage import StoreError, TileKey
 from predcube.tasks import trials
 
@@ -133,7 +134,7 @@ SAMPLED = {
 
 
 def test_a_tile_that_is_fanned_out_has_the_same_bytes(tmp_path: Path) -> None:
-    site = working.Site(url=str(tmp_path / "whole"), generation="", directory=".")
+    site = Site(url=str(tmp_path / "whole"), generation="", directory=".")
     fill(tmp_path / "whole", SAMPLED)
     assert max(working.workload_blocks(site, ((1, 1), 0))) > 2
     for cluster, workers in (("serial", 1), ("local", 2)):
@@ -206,7 +207,7 @@ def test_a_tile_that_is_lost_as_a_whole_is_recorded(
 ) -> None:
     finish = working.finish_tile
 
-    def lost(site: working.Site, tile: working.Tile, roots: tuple[Any, ...]) -> Any:
+    def lost(site: Site, tile: working.Tile, roots: tuple[Any, ...]) -> Any:
         if tile.key == (0, 0, 0, 0):
             raise MemoryError
         return finish(site, tile, roots)

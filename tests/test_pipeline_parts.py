@@ -14,6 +14,7 @@ import xarray
 from predcube import storage
 from predcube.pipeline import execution, parts, planning, working
 from predcube.pipeline.failures import Interrupted
+from predcube.pipeline.tiles import Site
 from predcube.tasks.hypotheses import build
 from predcube.tasks.mixture import evaluate, height, occupancy, subset_mixture, subtree
 
@@ -113,9 +114,9 @@ def test_a_stopped_cell_goes_on_inside(tmp_path: Path, monkeypatch: pytest.Monke
     working._tag.cache_clear()
     execution.run(spec, url, cluster="serial")
     leaves = -(
-        -working.workload_blocks(
-            working.Site(url=url, generation=storage.generation(url), directory=str(tmp_path)), ((0,), 0)
-        )[0]
+        -working.workload_blocks(Site(url=url, generation=storage.generation(url), directory=str(tmp_path)), ((0,), 0))[
+            0
+        ]
         // 4
     )
     assert sorted(computed) == list(range(leaves))  # none twice

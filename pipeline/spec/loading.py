@@ -19,7 +19,6 @@ from predcube.pipeline.spec.mistakes import Mistake, Mistakes, failure, noun, sh
 from predcube.pipeline.spec.models import DELTA_EPSILON
 from predcube.pipeline.spec.reading import Source, read
 from predcube.pipeline.spec.sweep import Sweep, Targets
-from predcube.pipeline.spec.tables import with_digests
 
 MOST_CELLS = 10**7
 
@@ -125,14 +124,10 @@ class _Loader:
         if cells > MOST_CELLS:
             self.mistakes.add("sweep", f"the grid has {cells} cells; at most {MOST_CELLS} are planned: shorten an axis")
             return None
-        read_in = with_digests(sweep, self.mistakes, notes)
-        if self.mistakes.found:
-            return None
-        # Here and not above: it builds on the cells that this package describes.
-        from predcube.pipeline.spec import feasibility
+        # Here and not above: kinds build on the cells that this package describes.
+        from predcube.pipeline.kinds import kind_of
 
-        feasibility.check(read_in, self.mistakes)
-        return replace(read_in, notes=tuple(notes))
+        return replace(kind_of(sweep).check(sweep, self.mistakes, notes), notes=tuple(notes))
 
     def _quantities(self, grammar: Grammar, asked: list[str]) -> tuple[str, ...]:
         known = grammar.quantities
