@@ -154,7 +154,8 @@ def audit_size(learner: Learner, hypotheses: HypothesisClass, n: int, neighbours
     if domain is not None:
         groups = np.bincount(learner.exchangeable(n))
         return 1 + int(np.minimum(groups, 2 * len(domain)).sum()) * (2 * len(domain) - 1), len(domain)
-    return 1 + neighbours, n + (min(TOGETHER, neighbours, 2 * n + 1) if hypotheses.features == 1 else 1)
+    tried = min(neighbours, n * (2 * (2 * n + 1) ** hypotheses.features - 1))
+    return 1 + tried, n + (min(TOGETHER, tried, 2 * n + 1) if hypotheses.features == 1 else 1)
 
 
 def audit_sample(
