@@ -8,13 +8,15 @@ from dataclasses import dataclass
 class Quantity:
     """``built`` is False for quantities that the words of a spec promise and this version does not compute;
     ``per_trial`` is False for those that follow from a cell alone and stand in /surfaces. ``extra``: the dimensions
-    after the trial (``pipeline.dimensions`` says what they hold)."""
+    after the trial (``pipeline.dimensions`` says what they hold). ``certain``: every trial has the same value, known
+    without a sample, so that its interval has no width."""
 
     long_name: str
     units: str = "1"
     description: str
     per_trial: bool = True
     built: bool = True
+    certain: bool = False
     extra: tuple[str, ...] = ()
 
 
@@ -70,6 +72,18 @@ QUANTITIES: Mapping[str, Quantity] = {
         long_name="effective number of sampled subsets",
         description="(Σ_I 1/Z_I)²/Σ_I 1/Z_I² over the subsets I that mc drew for a trial's error: how many that bear "
         "equal shares would be as sharp. Infinite where the method is exact. Kish 1965, section 11.7.",
+    ),
+    "expected_error": Quantity(
+        long_name="error expected over samples",
+        description="E_S[L_D(A^S)] over samples and the law's random labels: a closed sum over Binomial counts on the "
+        "cube (analytic: no Monte Carlo), under lower_bound or agnostic_lower_bound. Dagan & Feldman 2020, Theorem "
+        "sta-lb.",
+        certain=True,
+    ),
+    "expected_excess_error": Quantity(
+        long_name="error above the best hypothesis, expected over samples",
+        description="E_S[L_D(A^S)] − inf_H L_D, in the same closed form.",
+        certain=True,
     ),
     "swap_ratio": Quantity(
         long_name="swap ratio",

@@ -7,7 +7,7 @@ trials have exactly their own value as mean and a spread of exactly 0).
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -16,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from predcube.pipeline.opening import CELL_STATUSES, DONE, FAILED, INFEASIBLE, MISSING, PARTIAL, ascending
+from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.targets import smallest_n
 from predcube.storage import StoreError, open_cube, write_surfaces
 from predcube.tasks.intervals import LEVEL, clopper_pearson, student_t
@@ -29,11 +30,15 @@ BLOCK_BYTES = 2**26
 RANGES: Mapping[str, tuple[float, float]] = {
     "error": (0.0, 1.0),
     "excess_error": (-1.0, 1.0),
+    "expected_error": (0.0, 1.0),
+    "expected_excess_error": (0.0, 1.0),
     "stability": (0.0, 1.0),
     "privacy_loss": (0.0, np.inf),
     "delta": (0.0, 1.0),
 }
 """What a mean can be at all: an interval is cut to it."""
+
+CERTAIN = frozenset(name for name, about in QUANTITIES.items() if about.certain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +153,8 @@ def _quantity(
         if (bad := done & np.isnan(values)).any():
             raise NotANumber(tuple(int(i) for i in np.argwhere(bad)[0]))
         s = statistics(values, done, RANGES.get(name, (-np.inf, np.inf)))
+        if name in CERTAIN:
+            s = replace(s, standard_error=np.where(s.count > 0, 0.0, np.nan), lower=s.mean, upper=s.mean)
         out: dict[str, NDArray[Any]] = {
             "": s.mean,
             "_standard_error": s.standard_error,
@@ -162,7 +169,8 @@ def _quantity(
             reached = (done & (values <= limit)).sum(axis=-1, dtype=np.int64)
             with np.errstate(invalid="ignore"):
                 out["_reached"] = reached / np.where(s.count > 0, s.count, np.nan)
-            out["_reached_lower"], out["_reached_upper"] = clopper_pearson(reached, s.count, level=LEVEL)
+            ends = clopper_pearson(reached, s.count, level=LEVEL) if name not in CERTAIN else (out["_reached"],) * 2
+            out["_reached_lower"], out["_reached_upper"] = ends
             for end in ("_reached_lower", "_reached_upper"):
                 out[end] = np.where(s.count > 0, out[end], np.nan)
         return out

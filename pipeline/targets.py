@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from predcube.pipeline.opening import INFEASIBLE
+from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.searches import EXPLANATION, MEANINGS, smallest, smallest_for_good
 from predcube.tasks.intervals import LEVEL, smallest_reached
 
@@ -17,7 +18,8 @@ AUDITS = frozenset({"stability", "privacy_loss"})
 
 def smallest_n(data: xr.Dataset, limits: Mapping[str, float], confidence: float) -> dict[str, xr.Variable]:
     """Theory's n_min: the smallest n with Pr[error ≤ limit] ≥ confidence for the errors that have a limit and no
-    trial beyond the limit for the audits that have one. Dims: the axes without n."""
+    trial beyond the limit for the audits that have one. Closed
+    forms are within their limit or not. Dims: the axes without n."""
     dims = tuple(str(d) for d in data["status"].dims)
     order = (*(d for d in dims if d != "n"), "n")
     status = data["status"].transpose(*order).values
@@ -27,7 +29,7 @@ def smallest_n(data: xr.Dataset, limits: Mapping[str, float], confidence: float)
     holds = {end: np.ones(status.shape, dtype=bool) for end in ("", "_lower", "_upper")}
     for name, limit in limits.items():
         known = known & (data[f"{name}_count"].transpose(*order).values > 0)
-        if name in AUDITS:
+        if name in AUDITS or QUANTITIES[name].certain:
             within = data[f"{name}_maximum"].transpose(*order).values <= limit
             for end in holds:
                 holds[end] &= within
@@ -43,7 +45,11 @@ def smallest_n(data: xr.Dataset, limits: Mapping[str, float], confidence: float)
             for end, of in (("_lower", "_reached_upper"), ("_upper", "_reached_lower")):
                 holds[end] &= data[name + of].transpose(*order).values >= confidence
     goal = " and ".join(
-        f"no trial's {q} > {limit}" if q in AUDITS else f"Pr[{q} ≤ {limit}] ≥ {confidence}"
+        f"no trial's {q} > {limit}"
+        if q in AUDITS
+        else f"{q} ≤ {limit}"
+        if QUANTITIES[q].certain
+        else f"Pr[{q} ≤ {limit}] ≥ {confidence}"
         for q, limit in limits.items()
     )
     words = {

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import nets
 from predcube.tasks.audits import audit_sample, audit_size
+from predcube.tasks.closed_forms import EXPECTED, expected_errors, unavailable
 from predcube.tasks.distributions.base import Distribution, Draw
 from predcube.tasks.distributions.populations import FINITE
 from predcube.tasks.distributions.table import Table
@@ -43,8 +44,9 @@ QUANTITIES = (
     "labelings",
     "net_probability",
     "effective_subsets",
+    *EXPECTED,
 )
-"""What a trial can measure."""
+"""What a trial can measure. Those of ``EXPECTED`` are the same in every trial."""
 
 CODES: Mapping[str, Mapping[str, int]] = {
     "mixture_method": {"analytic": 1, "laplace": 2, "support": 3, "enumerate": 4, "mc": 5, "exact": 6},
@@ -95,6 +97,11 @@ class Problem:
     def audited(self) -> bool:
         return not AUDITS.isdisjoint(self.quantities)
 
+    @property
+    def closed(self) -> bool:
+        """Whether closed forms are all that is wanted: no sample is then looked at."""
+        return frozenset(EXPECTED).issuperset(self.quantities)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
@@ -122,7 +129,9 @@ class Prepared:
             found["growth"] = _growth(problem.hypotheses, self.sample)
         if not SETS.isdisjoint(problem.quantities):
             found |= _sets(problem, self.trial, self.sample)
-        method = method_of(problem) if self.workloads else audit_method_of(problem)
+        if not set(EXPECTED).isdisjoint(problem.quantities):
+            found |= _expected(problem)
+        method = method_of(problem) if self.workloads or problem.closed else audit_method_of(problem)
         found["mixture_method"] = CODES["mixture_method"][method]
         for name, value in found.items():
             if np.isnan(value).any():
@@ -136,7 +145,7 @@ class Prepared:
 @lru_cache(maxsize=256)
 def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
     """The names that ``measure`` returns, in order: the quantities, then the codes of ``CODES`` that go with them."""
-    codes = ["mixture_method"] if not (MIXED | AUDITS).isdisjoint(quantities) else []
+    codes = ["mixture_method"] if not (MIXED | AUDITS | set(EXPECTED)).isdisjoint(quantities) else []
     if not AUDITS.isdisjoint(quantities):
         codes.append("audit")
     if not SETS.isdisjoint(quantities):
@@ -146,15 +155,35 @@ def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
 
 def infeasible(problem: Problem) -> str | None:
     """Why no trial of this cell can run, or None. Infeasible is not failed."""
+    if problem.closed:
+        return (
+            problem.distribution.unsuitable(problem.hypotheses)
+            or problem.distribution.infeasible(problem.n)
+            or _unexpected(problem)
+        )
     return (
         problem.distribution.unsuitable(problem.hypotheses)
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
         or _without_sets(problem)
+        or _unexpected(problem)
         or _unanswered(problem)
         or _unlistable(problem)
         or problem.learner.inapplicable(problem.hypotheses, k=_points(problem), n=problem.n, asked=problem.method)
     )
+
+
+def _unexpected(problem: Problem) -> str | None:
+    """Why there is no closed form of the expected error, or None."""
+    if set(EXPECTED).isdisjoint(problem.quantities):
+        return None
+    return unavailable(problem.learner, problem.hypotheses, problem.distribution, problem.n)
+
+
+@lru_cache(maxsize=256)
+def _expected(problem: Problem) -> dict[str, float]:
+    """The closed forms, kept for the problem's next trial."""
+    return expected_errors(problem.learner, problem.hypotheses, problem.distribution, problem.n)
 
 
 def _without_sets(problem: Problem) -> str | None:
@@ -210,6 +239,8 @@ def _points(problem: Problem) -> int:
 def method_of(problem: Problem) -> str:
     """How the mixture is computed: analytic, laplace, support, enumerate, mc or exact. By counts alone, with as many
     distinct points as a sample can have."""
+    if problem.closed:
+        return "analytic"
     k = _occupied(problem)
     return problem.learner.method(problem.hypotheses, k=k, n=problem.n, asked=problem.method)
 
@@ -237,7 +268,8 @@ def _streams(problem: Problem, purpose: str) -> Callable[[int], np.random.Genera
 
 def prepare(problem: Problem, trial: int) -> Prepared:
     """Draws the sample of a trial and lays out its computations."""
-    draw = problem.distribution.draw(problem.hypotheses, problem.n, _streams(problem, "data")(trial))
+    n = 1 if problem.closed else problem.n
+    draw = problem.distribution.draw(problem.hypotheses, n, _streams(problem, "data")(trial))
     sample = records(draw.x, draw.y) if problem.learner.ordered else tally(draw.x, draw.y)
     functional = _ErrorOf(hypotheses=problem.hypotheses, draw=draw)
     workloads: tuple[Workload, ...] = ()
@@ -286,6 +318,8 @@ def operations(problem: Problem) -> Mapping[str, float]:
     n, h = problem.n, problem.hypotheses
     k = _occupied(problem)
     found: dict[str, float] = {}
+    if not set(EXPECTED).isdisjoint(problem.quantities):
+        found[f"expected {problem.learner.kind}"] = 2e5 + 50.0 * n  # of a cell's first trial; the others have it then
     if not MIXED.isdisjoint(problem.quantities):
         kernel, count = problem.learner.operations(
             h, method_of(problem), k=k, n=n, relative=False, samples=problem.samples
@@ -327,6 +361,8 @@ def _judged(problem: Problem) -> float:
 
 def memory(problem: Problem) -> int:
     """Bytes that one trial takes at its peak, about and rather too many than too few."""
+    if problem.closed:
+        return 2**22 + 64 * problem.n
     n, h = problem.n, problem.hypotheses
     k = _occupied(problem)
     free = h.free and method_of(problem) in ("analytic", "exact")

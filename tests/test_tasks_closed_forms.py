@@ -13,7 +13,7 @@ from scipy import stats
 from predcube.tasks import distributions, hypotheses, learners
 from predcube.tasks.closed_forms import counts, expected_errors, occupancy, unavailable
 from predcube.tasks.learners.records import counted
-from predcube.tasks.trials import Problem, measure
+from predcube.tasks.trials import CODES, Problem, infeasible, measure, memory
 
 LEARNERS: dict[str, dict[str, Any]] = {
     "stable": {"gamma": 0.45},
@@ -278,3 +278,50 @@ def test_occupancy_given_the_count(n: int, chunks: int) -> None:
                 )
                 law[i + j] += Fraction(math.comb(more, i) * math.comb(fewer, j) * inside, math.comb(n, t))
         assert found[t] == pytest.approx(sum(float(p) * v for p, v in zip(law, g, strict=True)), abs=1e-13)
+
+
+# --- as quantities of a trial -----------------------------------------------------------------------------------------
+
+
+def problem(**changes: Any) -> Problem:
+    given: dict[str, Any] = {
+        "hypotheses": hypotheses.build("cube", points=64),
+        "distribution": distributions.build("lower_bound", alpha=0.1),
+        "learner": learners.build("private_lwy", epsilon=0.1, alpha=0.1),
+        "n": 10**5,
+        "quantities": ("expected_error", "expected_excess_error"),
+        "seed": 1,
+    }
+    return Problem(**{**given, **changes})
+
+
+def test_closed_forms_are_the_same_in_every_trial_and_list_nothing() -> None:
+    """The learner itself cannot run on a cube of 64 points, whose labelings do not fit memory."""
+    p = problem()
+    assert infeasible(p) is None
+    assert "labelings" in str(infeasible(problem(quantities=("expected_error", "error"))))
+    assert measure(p, 0) == measure(p, 7)
+    expected = expected_errors(p.learner, p.hypotheses, p.distribution, p.n)
+    assert measure(p, 0) == {**expected, "mixture_method": CODES["mixture_method"]["analytic"]}
+    assert memory(p) < 2**25
+
+
+def test_closed_forms_beside_measured_errors() -> None:
+    small = problem(
+        hypotheses=hypotheses.build("cube", points=4),
+        learner=learners.build("erm"),
+        n=12,
+        quantities=("error", "expected_error"),
+    )
+    found = [measure(small, trial) for trial in range(300)]
+    assert len({f["expected_error"] for f in found}) == 1
+    errors = np.array([f["error"] for f in found])
+    assert abs(errors.mean() - found[0]["expected_error"]) < 4.5 * errors.std() / math.sqrt(300)
+
+
+def test_no_closed_form_is_infeasible_and_not_failed() -> None:
+    assert "closed form" in str(infeasible(problem(learner=learners.build("stable_net", gamma=0.1, alpha=0.1))))
+    line = problem(
+        hypotheses=hypotheses.build("thresholds", points=5), distribution=distributions.build("threshold", at=2)
+    )
+    assert "for the cube" in str(infeasible(line))

@@ -60,6 +60,8 @@ class Goals:
     confidence: Annotated[float, Gt(0), Lt(1)] = 0.9
     error: Annotated[float, Ge(0)] | None = None
     excess_error: Annotated[float, Ge(0)] | None = None
+    expected_error: Annotated[float, Ge(0)] | None = None
+    expected_excess_error: Annotated[float, Ge(0)] | None = None
     stability: Annotated[float, Ge(0)] | None = None
     privacy_loss: Annotated[float, Ge(0)] | None = None
 
