@@ -2,7 +2,8 @@
 
 from predcube.tasks import hypotheses, learners
 from predcube.tasks.audits import audit
+from predcube.tasks.leakage import predictability
 from predcube.tasks.predictions import mixture_weights, predict
 from predcube.tasks.worst import worst_case
 
-__all__ = ["audit", "hypotheses", "learners", "mixture_weights", "predict", "worst_case"]
+__all__ = ["audit", "hypotheses", "learners", "mixture_weights", "predict", "predictability", "worst_case"]
