@@ -7,8 +7,7 @@ on that row alone.
 """
 
 import json
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -18,21 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from predcube.storage.failures import ExpressionError
+from predcube.storage.sandbox import ask, registered
 
 LONGEST = 2000  # characters
 WILDCARDS = 4  # in a LIKE pattern: matching backtracks, so many of them take for ever
-
-_SETTINGS = (
-    "SET temp_directory = ''",
-    "SET enable_external_access = false",
-    "SET autoload_known_extensions = false",
-    "SET autoinstall_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET python_enable_replacements = false",
-    "SET threads = 1",
-    "SET TimeZone = 'UTC'",
-    "SET lock_configuration = true",
-)
 
 OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "**", "^", "||", "~~", "!~~", "~~*", "!~~*"})
 _LIKE = frozenset({"~~", "!~~", "~~*", "!~~*"})
@@ -99,80 +87,130 @@ def evaluate(expression: str, table: pa.Table) -> "pa.ChunkedArray[Any]":
     ExpressionError where the text is not a per-row expression, names a column that is not there, or fails on the
     data.
     """
-    text, used = _parse(expression)
-    used = tuple({name.casefold(): name for name in used}.values())  # SQL's own view of which names are one
-    columns = [_column(expression, table, name) for name in used]
-    # A condition without columns still has one value per row: the column that no text can name.
-    rows = pa.Table.from_arrays([pa.chunked_array([pa.nulls(table.num_rows)]), *columns], names=["", *used])
-    with _lock:
-        connection = _connection()
-        connection.register("rows_", rows)
-        try:
-            answer: pa.Table = connection.sql(f"SELECT {text} FROM rows_").to_arrow_table()
-        except duckdb.Error as e:
-            raise ExpressionError(f"{_shown(expression)}: {_reason(str(e))}") from e
-        finally:
-            connection.unregister("rows_")
-    result = answer.column(0)
+    text = canonical(expression)
+    try:
+        with registered(_seen_by_sql((expression,), table)) as connection:
+            result: pa.ChunkedArray[Any] = connection.sql(f"SELECT {text} FROM rows_").to_arrow_table().column(0)
+    except duckdb.Error as e:
+        raise ExpressionError(f"{_shown(expression)}: {_reason(str(e))}") from e
     if pa.types.is_decimal(result.type):
         result = result.cast(pa.float64())
     return _without_nan(result) if pa.types.is_floating(result.type) else result
 
 
-_lock = threading.Lock()  # one connection a process; a connection serves one thread at a time
+def evaluate_all(expressions: Sequence[str], table: pa.Table, longest: int) -> Iterator[pa.RecordBatch]:
+    """The values of all the expressions as DOUBLE, a column each, in pieces of about ``longest`` rows (whole vectors of
+    2048), from one question: truth values are 0 and 1; a missing value is NULL or NaN.
+
+    Raises ExpressionError as ``evaluate`` does, and where a value is no number (text, a date).
+    """
+    names = tuple(expressions)
+    rows = _seen_by_sql(names, table)
+    try:
+        with registered(rows) as connection:
+            question = _question(names, tuple((f.name, str(f.type)) for f in rows.schema), connection)
+            yield from connection.sql(question).to_arrow_reader(longest)
+    except duckdb.Error as e:
+        for expression in names:
+            evaluate(expression, table)  # says which of them it is
+        raise ExpressionError(f"{len(names)} expressions together: {_reason(str(e))}") from e
+
+
+def _question(
+    expressions: tuple[str, ...], schema: tuple[tuple[str, str], ...], connection: duckdb.DuckDBPyConnection
+) -> Any:
+    """The statement that asks for all the expressions, parsed; ExpressionError where one of them is no number."""
+    key = (expressions, schema)
+    if key not in _questions:
+        texts = [text for text, _ in _parse_all(expressions)]
+        asked = connection.sql(f"SELECT {', '.join(texts)} FROM rows_")
+        for expression, kind in zip(expressions, asked.types, strict=True):
+            if not str(kind).startswith(_NUMERIC):
+                raise ExpressionError(f"{_shown(expression)}: it is {kind}, not a number; compare it with something")
+        columns = ", ".join(f'CAST({text} AS DOUBLE) AS "{i}"' for i, text in enumerate(texts))
+        while len(_questions) >= QUESTIONS:
+            _questions.pop(next(iter(_questions)))
+        [_questions[key]] = connection.extract_statements(f"SELECT {columns} FROM rows_")
+    return _questions[key]
+
+
+QUESTIONS = 16  # sets of expressions whose statements a process keeps
+_questions: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], Any] = {}
+_NUMERIC = (
+    "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", '"NULL"', "NULL",
+)  # fmt: skip
+
+
+def _seen_by_sql(expressions: tuple[str, ...], table: pa.Table) -> pa.Table:
+    """The columns that the expressions use, in the few types that SQL sees."""
+    owners: dict[str, tuple[str, str]] = {}  # SQL's own view of which names are one
+    for expression, (_, used) in zip(expressions, _parse_all(expressions), strict=True):
+        for name in used:
+            owners.setdefault(name.casefold(), (expression, name))
+    columns = [_column(expression, table, name) for expression, name in owners.values()]
+    # A condition without columns still has one value per row: the column that no text can name.
+    nothing = pa.chunked_array([pa.nulls(table.num_rows)])
+    return pa.Table.from_arrays([nothing, *columns], names=["", *(name for _, name in owners.values())])
+
+
+@lru_cache(maxsize=8192)
+def _parse(expression: str) -> tuple[str, tuple[str, ...]]:
+    """The text to run and the columns it uses. Raises ExpressionError."""
+    return _parse_all((expression,))[0]
+
+
+@lru_cache(maxsize=64)
+def _parse_all(expressions: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The same of many at once. Raises ExpressionError with the first one at fault."""
+    for expression in expressions:
+        if not expression.strip():
+            raise ExpressionError("the expression is empty; write a column or a condition such as death = 1")
+        if len(expression) > LONGEST:
+            raise ExpressionError(f"the expression has {len(expression)} characters; at most {LONGEST} are read")
+    try:
+        trees, columns = [], []
+        serialized = ask("json_serialize_sql(x)", [f"SELECT {form}" for e in expressions for form in _forms(e)])
+        for expression, inside, outside in zip(expressions, serialized[::2], serialized[1::2], strict=True):
+            tree = _tree(expression, inside)
+            _tree(expression, outside)
+            # Whatever stands around the one expression must be what stands around a bare constant.
+            if _around(tree) != _bare() or len(tree["statements"][0]["node"]["select_list"]) != 1:
+                raise ExpressionError(f"{_shown(expression)}: it is more than one expression; give a single one")
+            [top] = tree["statements"][0]["node"]["select_list"]
+            used: dict[str, None] = {}
+            _check(top, expression, used)
+            trees.append(json.dumps(tree))
+            columns.append(tuple(used))
+        texts = ask("json_deserialize_sql(x::JSON)", trees)
+    except RecursionError as e:
+        if len(expressions) == 1:
+            raise ExpressionError(f"{_shown(expressions[0])}: it is nested too deeply") from e
+    except duckdb.Error as e:
+        if len(expressions) == 1:
+            raise ExpressionError(f"{_shown(expressions[0])}: {_reason(str(e))}") from e
+    else:
+        texts = [text.removeprefix("SELECT ").strip() for text in texts]
+        return tuple(zip(texts, columns, strict=True))
+    return tuple(_parse(expression) for expression in expressions)  # one of them will say what is wrong
+
+
+def _forms(expression: str) -> tuple[str, str]:
+    """What must parse: the line's end closes a comment that would swallow the parenthesis; and by itself it must parse
+    too, for "a < 1) or (1 = 1" closes a parenthesis that is not its own."""
+    return f"({expression}\n)", f"{expression}\n"
+
+
+def _tree(expression: str, serialized: str) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(serialized)
+    if tree.get("error", True):
+        raise ExpressionError(f"{_shown(expression)}: {_reason(str(tree.get('error_message')))}")
+    return tree
 
 
 @lru_cache(maxsize=1)
-def _connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:")
-    for setting in _SETTINGS:
-        connection.execute(setting)
-    return connection
-
-
-def _ask(question: str, value: str) -> list[Any]:
-    """The rows that answer a question of ours."""
-    with _lock:
-        # An answer that is not fetched to its end keeps the connection busy.
-        return _connection().execute(question, [value]).fetchall()
-
-
-@lru_cache(maxsize=1024)
-def _parse(expression: str) -> tuple[str, tuple[str, ...]]:
-    """The text to run and the columns it uses. Raises ExpressionError."""
-    if not expression.strip():
-        raise ExpressionError("the expression is empty; write a column or a condition such as death = 1")
-    if len(expression) > LONGEST:
-        raise ExpressionError(f"the expression has {len(expression)} characters; at most {LONGEST} are read")
-    try:
-        tree = _tree(expression)
-        # Whatever stands around the one expression must be what stands around a bare constant.
-        around = _around(tree)
-        if around != _around(_tree("1")) or len(tree["statements"][0]["node"]["select_list"]) != 1:
-            raise ExpressionError(f"{_shown(expression)}: it is more than one expression; give a single one")
-        [top] = tree["statements"][0]["node"]["select_list"]
-        columns: dict[str, None] = {}
-        _check(top, expression, columns)
-        [[text]] = _ask("SELECT json_deserialize_sql(?::JSON)", json.dumps(tree))
-    except RecursionError as e:
-        raise ExpressionError(f"{_shown(expression)}: it is nested too deeply") from e
-    except duckdb.Error as e:
-        raise ExpressionError(f"{_shown(expression)}: {_reason(str(e))}") from e
-    return str(text).removeprefix("SELECT ").strip(), tuple(columns)
-
-
-def _tree(expression: str) -> dict[str, Any]:
-    # The line's end closes a comment that would swallow the parenthesis.
-    [[text]] = _ask("SELECT json_serialize_sql(?)", f"SELECT ({expression}\n)")
-    tree: dict[str, Any] = json.loads(text)
-    if tree.get("error", True):
-        raise ExpressionError(f"{_shown(expression)}: {_reason(str(tree.get('error_message')))}")
-    # By itself it must parse too: "a < 1) or (1 = 1" closes a parenthesis that is not its own.
-    [[alone]] = _ask("SELECT json_serialize_sql(?)", f"SELECT {expression}\n")
-    outside = json.loads(alone)
-    if outside.get("error", True):
-        raise ExpressionError(f"{_shown(expression)}: {_reason(str(outside.get('error_message')))}")
-    return tree
+def _bare() -> Any:
+    return _around(json.loads(ask("json_serialize_sql(x)", ["SELECT (1\n)"])[0]))
 
 
 def _around(tree: Node) -> Any:
@@ -303,6 +341,8 @@ def _column(expression: str, table: pa.Table, name: str) -> "pa.ChunkedArray[Any
 
 
 def _without_nan(numbers: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
+    if not pc.any(pc.is_nan(numbers)).as_py():
+        return numbers
     clean: pa.ChunkedArray[Any] = pc.if_else(pc.is_nan(numbers), pa.scalar(None, numbers.type), numbers)
     return clean
 

@@ -1,54 +1,156 @@
-"""Numbers of a record batch: in go a batch and expressions, out comes one float64 matrix; or the labels of a column.
+"""Numbers of a record batch: in go a batch and expressions, out come float64 matrices; or the labels of a column.
 
-Always true of a matrix: C order, NaN where a value is missing, nothing infinite.
+Always true of a matrix: C order, one column for each expression, NaN where a value is missing, nothing infinite.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from predcube.storage.expressions import columns_of, evaluate
-from predcube.storage.failures import ExpressionError
+from predcube.storage.expressions import columns_of, evaluate_all
+from predcube.storage.failures import ExpressionError, TableError
+from predcube.storage.rows import Rows, batches, nearest
 from predcube.storage.tables import numbers
+
+CATEGORIES = 1000  # of one column
+_VALUES = 2**19  # of a matrix: what the second level of a cache holds, about
+_FEWEST, _MOST = 2**11, 2**16  # rows of a matrix
 
 
 def columns_read(schema: pa.Schema, expressions: Sequence[str]) -> tuple[str, ...]:
-    """The columns that a batch must have for ``matrix`` of these expressions, each once, as the schema spells them.
+    """The columns that a batch must have for the matrix of these expressions, each once, as the schema spells them.
 
-    Raises ExpressionError where there is no such column, or an expression is not one value per row.
+    An expression that is the name of a column means that column, whatever else it could mean. Raises ExpressionError
+    where there is no such column, or an expression is not one value per row.
     """
     known = {name.casefold(): name for name in schema.names}
     found: dict[str, None] = {}
     for expression in expressions:
         for name in (expression,) if expression in schema.names else columns_of(expression):
             if name.casefold() not in known:
-                raise ExpressionError(f"expression {expression!r}: there is no column {name!r}")
+                hint = nearest(name, schema.names)
+                raise ExpressionError(f"expression {expression!r}: there is no column {name!r}; {hint}")
             found[name if name in schema.names else known[name.casefold()]] = None
     return tuple(found)
 
 
 def matrix(batch: pa.RecordBatch, expressions: Sequence[str]) -> NDArray[np.float64]:
-    """(rows, expressions) values: column names as they stand, everything else as SQL; booleans are 0 and 1.
+    """(rows, expressions) values of the whole batch; as ``matrices``."""
+    blocks = list(matrices(batch, expressions, max(batch.num_rows, 1)))
+    if len(blocks) == 1:
+        return blocks[0]
+    return np.concatenate([np.empty((0, len(expressions))), *blocks])
 
-    Raises ExpressionError (TableError for a column) where a result is text, a date, or infinite.
+
+def matrices(
+    batch: pa.RecordBatch, expressions: Sequence[str], longest: int | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """(rows, expressions) values, block by block, in the order of the rows; by default blocks as long as a processor's
+    cache is best served with. Columns as they stand, everything else as SQL, of which one question is asked for the
+    whole batch; truth values are 0 and 1.
+
+    Raises ExpressionError where an expression is not one number per row, or is infinite; TableError where a column is.
     """
-    out = np.empty((batch.num_rows, len(expressions)))
+    if longest is None:
+        longest = min(max(_VALUES // max(len(expressions), 1), _FEWEST), _MOST) // _FEWEST * _FEWEST
     table = pa.Table.from_batches([batch])
-    for place, expression in enumerate(expressions):
-        if expression not in table.column_names:
-            table = table.append_column(expression, evaluate(expression, table))
-        out[:, place] = numbers(table, expression, "here")
-    return out
+    columns = {e: numbers(table, e, f"expression {e!r}") for e in dict.fromkeys(expressions) if e in table.column_names}
+    asked = [e for e in dict.fromkeys(expressions) if e not in columns]
+    start = 0
+    for piece in evaluate_all(asked, table, longest) if asked else _slices(batch, longest):
+        values = {e: _values(piece.column(i)) for i, e in enumerate(asked)}
+        out = np.empty((piece.num_rows, len(expressions)))
+        for place, expression in enumerate(expressions):
+            here = values.get(expression)
+            out[:, place] = columns[expression][start : start + len(out)] if here is None else here
+        _refuse_infinite(out, expressions, batch, start)
+        yield out
+        start += len(out)
 
 
 def labels(batch: pa.RecordBatch, column: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """A group column as codes (rows,) and the distinct labels they stand for, in the order of appearance in the batch;
     the code of a missing label is -1. Whole numbers are written without a point, whatever their type."""
     found = batch.column(column)
-    if pa.types.is_dictionary(found.type):
-        found = found.cast(found.type.value_type)
-    encoded = found.dictionary_encode()
+    if pa.types.is_floating(found.type):
+        found = pc.if_else(pc.is_nan(found), pa.scalar(None, found.type), found)
+    try:
+        encoded = found.cast(pa.string()).dictionary_encode()
+    except pa.ArrowException as e:
+        raise TableError(f"column {column!r} is {found.type}; labels are text, numbers, dates or booleans") from e
     codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    return codes, tuple(str(v) for v in encoded.dictionary.to_pylist())
+    return codes, tuple(str(label) for label in encoded.dictionary.to_pylist())
+
+
+def categories(rows: Rows, column: str) -> dict[str, str]:
+    """The expressions that are true for each value of a column (its one-hot family), by the values as text, sorted.
+
+    Reads the column once. Raises TableError where there is no such column, it is of fractions, or it has more than
+    1,000 values.
+    """
+    seen: set[Any] = set()
+    for part in rows.parts:
+        for batch in batches(rows, part, (column,)):
+            values = batch.column(0)
+            if not (
+                pa.types.is_string(values.type)
+                or pa.types.is_integer(values.type)
+                or pa.types.is_boolean(values.type)
+                or pa.types.is_date(values.type)
+            ):
+                raise TableError(
+                    f"column {column!r} is {values.type}; categories are text, integers, dates or booleans"
+                )
+            seen.update(pc.unique(values.drop_null()).to_pylist())
+            if len(seen) > CATEGORIES:
+                raise TableError(f"column {column!r} has more than {CATEGORIES} values; give conditions on it instead")
+    name = '"' + column.replace('"', '""') + '"'
+    return {_label(value): f"{name} = {_literal(value)}" for value in sorted(seen)}
+
+
+def _slices(batch: pa.RecordBatch, longest: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, longest):
+        yield batch.slice(start, longest)
+
+
+def _values(column: "pa.Array[Any]") -> NDArray[np.float64]:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _refuse_infinite(block: NDArray[np.float64], expressions: Sequence[str], batch: pa.RecordBatch, start: int) -> None:
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(block.sum()):  # then every value is, and nothing is missing
+            return
+    infinite = np.isinf(block)
+    if not infinite.any():
+        return
+    place = int(infinite.any(axis=0).argmax())
+    row = int(infinite[:, place].argmax())
+    expression = expressions[place]
+    if expression in batch.schema.names:
+        raise TableError(f"column {expression!r} has the value {block[row, place]}; leave such rows out of the table")
+    used = columns_read(batch.schema, (expression,))
+    where = ", ".join(f"{name} = {batch.column(name)[start + row].as_py()!r}" for name in used)
+    raise ExpressionError(
+        f"expression {expression!r} is {block[row, place]}{f' where {where}' if where else ''}; make it NULL there, "
+        "with NULLIF or CASE"
+    )
+
+
+def _label(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _literal(value: Any) -> str:
+    """The value as SQL writes it."""
+    match value:
+        case bool() | int():
+            return str(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case _:
+            return f"DATE '{value}'"

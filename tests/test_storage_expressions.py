@@ -218,21 +218,22 @@ def test_a_file_is_out_of_reach_even_for_text_that_was_allowed() -> None:
     """Were a node let through by mistake, the connection still reaches nothing."""
     import duckdb
 
-    from predcube.storage import expressions
+    from predcube.storage import sandbox
 
-    connection = expressions._connection()
-    for question in (
-        "SELECT * FROM read_text('/etc/hostname')",
-        "SELECT * FROM '/etc/hostname'",
-        "COPY (SELECT 1) TO 'predcube_out'",
-        "ATTACH 'predcube.db'",
-        "INSTALL httpfs",
-        "SET enable_external_access = true",
-        "SET lock_configuration = false",
-        "SELECT * FROM TABLE",
-    ):
-        with pytest.raises(duckdb.Error):
-            connection.execute(question)
+    with sandbox.leased() as one, sandbox.leased() as other:
+        for connection in (one, other):
+            for question in (
+                "SELECT * FROM read_text('/etc/hostname')",
+                "SELECT * FROM '/etc/hostname'",
+                "COPY (SELECT 1) TO 'predcube_out'",
+                "ATTACH 'predcube.db'",
+                "INSTALL httpfs",
+                "SET enable_external_access = true",
+                "SET lock_configuration = false",
+                "SELECT * FROM TABLE",
+            ):
+                with pytest.raises(duckdb.Error):
+                    connection.execute(question)
 
 
 @pytest.mark.parametrize(
