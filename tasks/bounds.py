@@ -85,6 +85,21 @@ def drawn_privacy_loss(share: float, spent: float, alpha: float) -> float:
     return math.log(math.exp(spent) + (1.0 - 2.0 * alpha) * share / alpha)
 
 
+def literal_amplified_privacy_loss(epsilon: float, share: float) -> float:
+    """The same as Dagan & Feldman 2020 state it (Lemma amp-by-subs): 2εq for ε < 1; ∞ beyond, of which it is silent."""
+    return 2.0 * epsilon * share if epsilon < 1.0 else math.inf
+
+
+def swap_ratio_bound() -> float:
+    """4e⁶: the most by which one answer's probability given the drawn records I differs from that given
+    I ∖ {j} ∪ {i} in the main private learner, where the others drawn are an η-net of all records but j, and ηn ≥ 1.
+
+    Hypotheses that agree on a net differ on at most η(n − 1) + 1 ≤ 2ηn records: e² each for the weight, the normaliser
+    and the vote; and a hypothesis has at most two that agree with it, on either side. Dagan & Feldman 2020, Lemma swap.
+    """
+    return 4.0 * math.exp(6.0)
+
+
 def swapped_privacy_loss(n: int, subset_size: int, eta: float, alpha: float, delta: float) -> float:
     """ε of the main private learner by its proof: ln(A + (1 − 2α)δ/α), A = e^{3/(ηn)}(1 + 4e⁶n'/(n − n')).
 
@@ -93,18 +108,80 @@ def swapped_privacy_loss(n: int, subset_size: int, eta: float, alpha: float, del
     """
     if subset_size == n:
         return math.inf
-    factor = math.exp(3.0 / (eta * n)) * (1.0 + 4.0 * math.exp(6.0) * subset_size / (n - subset_size))
+    factor = math.exp(3.0 / (eta * n)) * (1.0 + swap_ratio_bound() * subset_size / (n - subset_size))
     return math.log(factor + (1.0 - 2.0 * alpha) * delta / alpha)
 
 
-def relabelled_subset_privacy_loss(n: int, subset_size: int, epsilon: float) -> float:
-    """ε of a learner that relabels the drawn records alone and votes at privacy 1: ln(e^ε + 4e³n'/(n − n')).
+def relabelled_swap_ratio_bound(n: int, subset_size: int, epsilon: float) -> float:
+    """4e³ where n' ≥ εn, else 4e^{2 + εn/n'}: the most by which P_{S,I}(y|x) differs from P_{S′,J}(y|x) in the learner
+    that relabels the drawn records alone, where J = I ∖ {j} ∪ {i} and S′ differs from S in record j, or not at all.
 
-    Derived from the proof of Li, Wang & Ye (COLT 2025); infinite where n' = n.
+    Write W for the records that are not drawn, w for their number, and w·q(h) = min_f (w/n') #{I: h ≠ f} + #{W: f
+    wrong}; weights are exp(−ε w q(h)/2). Match h ∈ H_I with the g ∈ H_J that agree with it on I ∖ {j}: at least one and
+    at most two, and as many the other way round.
+
+    * For each f, #{J: g ≠ f} ≤ #{I: h ≠ f} + 1 (record i comes in), and #{wrong in W_J, S′} ≤ #{wrong in W_I, S} + 1
+      (record j comes in, as S′ has it). So w q(g) ≤ w q(h) + w/n' + 1, and the same the other way round. With
+      w = n − n' that is w/n' + 1 = n/n', and the weights of h and g are within e^{εn/(2n')}; so, up to the 2 of the
+      matching, are the normalisers.
+    * h and g label the same records of I ∖ {j} alike. Record j leaves one chunk and i enters one, wherever they stand
+      since a record's chunk is its own: two votes change at most, each the odds by e: the answer by e² at most.
+    * Together 2 · 2 · e^{εn/n'} · e². With n' = ⌈εn⌉ the first exponent is at most 1.
+    """
+    return 4.0 * math.exp(2.0 + max(1.0, epsilon * n / subset_size))
+
+
+def relabelled_subset_privacy_loss(n: int, subset_size: int, epsilon: float) -> float:
+    """ε of a learner that relabels the drawn records alone and votes at privacy 1: ln(e^ε + R n'/(n − n')), with R =
+    4e³ where n' ≥ εn (``relabelled_swap_ratio_bound``). Infinite where n' = n.
+
+    Let S and S′ differ in record 1; I runs over the sets of n' records. Where 1 ∉ I the same records are relabelled
+    and vote, and w·q(h) moves by at most 1, since each f is wrong once more or less in W: weights and normaliser by
+    e^{ε/2} each, so P_{S,I} ≤ e^ε P_{S′,I}. Where 1 ∈ I put in turn each of the n − n' other records in its place:
+    P_{S,I} ≤ R · mean over i of P_{S′, I∖1∪i}. Each J without 1 is reached from n' such I. Summed over all I,
+
+        P_S ≤ (e^ε + R n'/(n − n')) · (1/C(n, n')) Σ_{J∌1} P_{S′,J} ≤ (e^ε + R n'/(n − n')) P_S′.
+
+    From the proof of Li, Wang & Ye (COLT 2025), with the constants worked out for this project.
     """
     if subset_size == n:
         return math.inf
-    return math.log(math.exp(epsilon) + 4.0 * math.exp(3.0) * subset_size / (n - subset_size))
+    swap = relabelled_swap_ratio_bound(n, subset_size, epsilon)
+    return math.log(math.exp(epsilon) + swap * subset_size / (n - subset_size))
+
+
+def walk_stability(step: float, alpha: float) -> float:
+    """γ of the walk of ``walk_privacy_loss``: tanh(s/2), or 1 − 2α where one step leads from one end to the other.
+
+    The log-odds of S and S′ are at most 2s apart, within [−L, L], and the gap of the probabilities is widest about ½.
+    """
+    return min(math.tanh(step / 2), 1.0 - 2.0 * alpha)
+
+
+def walk_privacy_loss(step: float, alpha: float) -> float:
+    """Exact ε of private thresholds whose log-odds move by ±``step`` at each example and are kept within ±L, the
+    log-odds of α and 1 − α: 2s − ln(1 + α(e^{2s} − 1)) where s < L, else L.
+
+    A clipped step moves two walks no further apart. Replacing an example takes a step of one walk away and gives it
+    another (or turns it round), so that the log-odds are at most 2s apart; ln P(y) then moves most where the smaller
+    probability is α itself. It is reached: down to −L, one step up, then down again against up, n ≥ L/s + 2 examples.
+    Leaving an example out, or adding one, moves the log-odds by s alone: a step s = ε is ε-private for that adjacency,
+    and for replace-one only where α ≥ 1/(1 + e^ε).
+    """
+    limit = math.log1p(-alpha) - math.log(alpha)
+    if step >= limit:
+        return limit
+    return 2.0 * step - math.log1p(alpha * math.expm1(2.0 * step))
+
+
+def uniform_deviation_bound(n: int, beta: float, log_functions: float, log_growth: float) -> float:
+    """α with Pr[sup_H |L_D − L_S| ≤ α] ≥ 1 − β for every law: the smaller of √(ln(2|H|/β)/(2n)) (Hoeffding, ``log_
+    functions`` = ln of the number of different functions on X) and √(8 ln(4 τ(2n)/β)/n) (Vapnik & Chervonenkis 1971,
+    ``log_growth`` = ln τ(2n), labelings of 2n points), and 1.
+    """
+    finite = math.sqrt((math.log(2.0 / beta) + log_functions) / (2.0 * n))
+    general = math.sqrt(8.0 * (math.log(4.0 / beta) + log_growth) / n)
+    return min(1.0, finite, general)
 
 
 def exponential_stability(epsilon: float) -> float:

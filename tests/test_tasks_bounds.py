@@ -1,6 +1,7 @@
 """Bounds: theory's values, guarantees against extreme predictors, and when a bound is silent."""
 
 import inspect
+import itertools
 import math
 
 import numpy as np
@@ -110,3 +111,58 @@ def test_a_bound_is_silent_where_it_does_not_hold() -> None:
     assert small.value(**{**NUMBERS, "d": 1.0, "log_size": None}) is None
     assert small.value(**NUMBERS) is None
     assert all(b.value(**NUMBERS) for name, b in BOUNDS.items() if name != "stability_lower_small")
+
+
+def walked(labels: tuple[int, ...], step: float, alpha: float) -> float:
+    """The answer right of all examples, by the definition: odds times e^{±s}, the probability brought back."""
+    p = 0.5
+    for y in labels:
+        odds = p / (1 - p) * math.exp(step if y else -step)
+        p = min(max(odds / (1 + odds), alpha), 1 - alpha)
+    return p
+
+
+@pytest.mark.parametrize(
+    ("step", "alpha", "n"), [(0.5, 0.3, 4), (0.5, 0.1, 7), (1.0, 0.1, 5), (1.0, 0.3, 3), (4, 0.1, 3)]
+)
+def test_the_walks_loss_is_reached_and_never_passed(step: float, alpha: float, n: int) -> None:
+    """Every sequence of n labels left of the query, and every replacement: another label, another place, or away."""
+    assert n >= math.log((1 - alpha) / alpha) / step + 2 - 1e-9 or step > math.log((1 - alpha) / alpha)
+    loss = gap = 0.0
+    for sequence in itertools.product((0, 1), repeat=n):
+        rests = {sequence[:i] + sequence[i + 1 :] for i in range(n)}
+        others = rests | {(*r[:j], y, *r[j:]) for r in rests for j in range(n) for y in (0, 1)}
+        p = walked(sequence, step, alpha)
+        for q in {walked(o, step, alpha) for o in others}:
+            loss, gap = max(loss, abs(math.log(p / q)), abs(math.log((1 - p) / (1 - q)))), max(gap, abs(p - q))
+    assert loss == pytest.approx(bounds.walk_privacy_loss(step, alpha), rel=1e-9)
+    assert gap <= bounds.walk_stability(step, alpha) + 1e-12
+    assert bounds.walk_privacy_loss(step, alpha) < 2 * step
+    assert bounds.walk_privacy_loss(step, alpha) <= step + 1e-12 or alpha < 1 / (1 + math.exp(step))
+
+
+def test_amplification_as_the_paper_states_it_is_never_the_smaller() -> None:
+    for epsilon in (1e-3, 0.3, 0.999):
+        for share in (0.01, 0.5, 1.0):
+            literal = bounds.literal_amplified_privacy_loss(epsilon, share)
+            assert bounds.amplified_privacy_loss(epsilon, share) <= literal == 2 * epsilon * share
+    assert bounds.literal_amplified_privacy_loss(1.0, 0.1) == math.inf
+
+
+def test_the_guarantee_that_relabels_the_subset_alone() -> None:
+    assert bounds.relabelled_subset_privacy_loss(100, 10, 0.1) == pytest.approx(
+        math.log(math.exp(0.1) + 4 * math.exp(3) * 10 / 90)
+    )
+    # A smaller subset than the proof takes: n/n' records' worth of score for one record of T.
+    assert bounds.relabelled_subset_privacy_loss(100, 5, 0.1) == pytest.approx(
+        math.log(math.exp(0.1) + 4 * math.exp(4) * 5 / 95)
+    )
+    assert bounds.relabelled_subset_privacy_loss(5, 5, 0.1) == math.inf
+
+
+def test_uniform_deviation_of_a_coin_and_of_all_functions() -> None:
+    """One function: Hoeffding's interval; too many: Vapnik and Chervonenkis'; never above 1."""
+    assert bounds.uniform_deviation_bound(200, 0.1, 0.0, 0.0) == pytest.approx(math.sqrt(math.log(20) / 400))
+    general = math.sqrt(8 * (math.log(40) + 3.0) / 5000)
+    assert bounds.uniform_deviation_bound(5000, 0.1, math.inf, 3.0) == pytest.approx(general)
+    assert bounds.uniform_deviation_bound(3, 0.1, math.inf, 3.0) == 1.0

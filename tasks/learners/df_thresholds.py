@@ -11,7 +11,7 @@ from annotated_types import Gt, Lt
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
-from predcube.tasks.bounds import exponential_stability
+from predcube.tasks.bounds import walk_privacy_loss, walk_stability
 from predcube.tasks.learners.answering import OneSample
 from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Points, Workload
 from predcube.tasks.learners.records import Records
@@ -25,8 +25,9 @@ class DfThresholds(Learner):
     where it is 0, and after each the probability is brought back to [α, 1 − α].
 
     A step moves two walks no further apart, clipping neither. A replaced example takes a step of one walk away and adds
-    another, or turns it round: the odds move by e^{2s} at most. convention "proof": s = ε/2, which is ε-private.
-    convention "paper": s = ε, which is ε-private where an example is added or left out, and 2ε where it is replaced.
+    another, or turns it round: the odds move by e^{2s} at most, and the probability of an answer, never below α, by
+    e^{2s}/(1 + α(e^{2s} − 1)), which is reached. convention "proof": s = ε/2, which is ε-private. convention "paper":
+    s = ε, which is ε-private where an example is added or left out, and costs almost 2ε where it is replaced.
     n ≥ 12 ln(2/α)/(αε) examples suffice for error α where a threshold fits.
     """
 
@@ -116,12 +117,12 @@ class DfThresholds(Learner):
         return self.kind, float(many * (20 * n + 20 * k))
 
     def guaranteed_stability(self, n: int) -> float:
-        """tanh(s/2): the odds move by e^{2s} at most."""
-        return exponential_stability(2 * self._step)
+        """tanh(s/2), at most 1 − 2α."""
+        return walk_stability(self._step, self.alpha)
 
     def guaranteed_privacy_loss(self, n: int) -> float:
-        """2s."""
-        return 2 * self._step
+        """2s − ln(1 + α(e^{2s} − 1)), at most ln((1 − α)/α): reached, so no smaller one holds."""
+        return walk_privacy_loss(self._step, self.alpha)
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]

@@ -43,7 +43,8 @@ class PrivateLwy(Learner):
 
     Record i belongs to chunk i mod r wherever it is drawn, so that exchanging one drawn record for another touches two
     chunks, never more. A chunk that holds no drawn record votes by the class's hypothesis for no points at all.
-    ``chunks`` replaces r, ``subset_size`` or ``subset_fraction`` n'. ln(e^ε + 4e³n'/(n − n'))-private, by the proof.
+    ``chunks`` replaces r, ``subset_size`` or ``subset_fraction`` n'. ln(e^ε + 4e³n'/(n − n'))-private where n' ≥ εn
+    (``bounds.relabelled_subset_privacy_loss`` derives it).
     """
 
     kind: ClassVar[str] = "private_lwy"
@@ -203,7 +204,7 @@ class PrivateLwy(Learner):
         return private_stability(self.guaranteed_privacy_loss(n))
 
     def guaranteed_privacy_loss(self, n: int) -> float:
-        """ε_g = ln(e^ε + 4e³n'/(n − n'))."""
+        """ε_g = ln(e^ε + 4e³n'/(n − n')) where n' ≥ εn, else with 4e^{2 + εn/n'} in place of 4e³."""
         return relabelled_subset_privacy_loss(n, self._size(n), self.epsilon)
 
 
