@@ -36,6 +36,7 @@ from predcube.storage.receipts import Receipt
 from predcube.storage.schema import Axis, CubeSchema, TileKey, Variable, check_attributes
 
 CREATING = "creation"
+_ASIDE = ("partials", "moments")  # groups that are for workers
 
 
 def exists(url: str) -> bool:
@@ -185,7 +186,7 @@ def open_cube(url: str) -> xarray.DataTree:
             tree = xarray.open_datatree(store, engine="zarr", consolidated=False)  # type: ignore[arg-type]
         except (ValueError, KeyError):
             tree = _without_surfaces(url, store)
-    groups = {name: child.to_dataset(inherit=False) for name, child in tree.children.items() if name != "partials"}
+    groups = {name: child.to_dataset(inherit=False) for name, child in tree.children.items() if name not in _ASIDE}
     if UNFINISHED in groups.get("surfaces", xarray.Dataset()).attrs:
         del groups["surfaces"]
     ordered = {f"/{name}": _ordered(groups[name]) for name in sorted(groups)}
