@@ -54,15 +54,17 @@ def minimised(model: Model, total: Total, mean: float, kind: str) -> tuple[Float
         if steps and not model.l2 and at.reach > 0.5 * reached and at.reach > 1e-2:
             break
         reached = at.reach if steps else np.inf
+        if not np.all(np.isfinite(at.curvature)):
+            break
         step, bounded = _newton(model, at, gamma)
         if not bounded:
             break
         gamma = gamma + step
-    if not model.l2:
+    if not model.l2 and np.all(np.isfinite(at.curvature)):
         _refuse_separation(model, total, step, kind)
     raise ValueError(
-        f"{kind}: the fit did not converge: a mean gradient is {left:.1e} of its standard deviation, and may be {GATE:.0e}: "
-        "drop features that are nearly collinear, or give an l2 above 0"
+        f"{kind}: the fit did not converge: a mean gradient is {left:.1e} of its standard deviation, where {GATE:.0e} "
+        "is allowed: drop features that are nearly collinear, or give an l2 above 0"
     )
 
 
@@ -108,7 +110,8 @@ def _newton(model: Model, at: Evaluation, gamma: Floats) -> tuple[Floats, bool]:
 def _left(model: Model, at: Evaluation, gamma: Floats, mean: float) -> float:
     """The largest |mean g| / sd g of a coordinate, where an sd is at least what rounding makes of the target."""
     gradient = at.gradient / at.rows
-    variance = np.maximum(at.squares / at.rows - np.square(gradient), 0.0)
+    with np.errstate(invalid="ignore"):
+        variance = np.maximum(at.squares / at.rows - np.square(gradient), 0.0)
     return float(np.max(np.abs(gradient + model.pull(gamma)) / np.maximum(np.sqrt(variance), 1e-7 * mean)))
 
 
