@@ -6,7 +6,7 @@ scatters by exactly 0, and any cut into blocks gives the same numbers to 1e-12. 
 the cache.
 
 A slice is centred about one of its own rows, of the greatest weight a_max: then (mean − shift)² is at most Σa/a_max
-times the variance, so sums about the shift are corrected without losing more digits than the slice has rows.
+times the variance, so that products about the shift keep their digits.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,9 @@ SLICE_ELEMENTS = 1 << 17
 """Numbers in a slice: 1 MB, so that a slice is read from memory once and from the cache afterwards."""
 SLICE_ROWS = 256
 """Fewest rows of a slice: a product over fewer is bound by its result, not by its rows."""
+
+FAR = 64.0
+"""A column whose mean is this many variances, squared, from the slice's shift is centred once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,11 @@ class Moments:
             g *= root
         squares = np.einsum("ij,ij->j", q, q)
         if not joint:  # the slice's shift stands in for the mean: Σa(q − shift)(g − ḡ) is Σa(q − q̄)(g − ḡ)
-            squares = np.maximum(squares - weight * at**2, 0.0)
+            far = weight * at**2
+            squares -= far
+            for j in np.flatnonzero(far > FAR * squares):
+                centred = q[:, j] - (at[j] if weights is None else root[:, 0] * at[j])
+                squares[j] = centred @ centred
         return cls(
             rows=rows,
             weight=weight,
