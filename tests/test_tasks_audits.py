@@ -19,7 +19,7 @@ from predcube.tasks.hypotheses import HypothesisClass
 from predcube.tasks.learners import Learner
 from predcube.tasks.learners.exponential import Exponential
 from predcube.tasks.mixture.samples import mistakes
-from predcube.tasks.worst import multisets, neighbour_groups, ranks
+from predcube.tasks.worst_groups import multisets, neighbour_groups, ranks
 
 ROWS = [[0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 0], [1, 0, 1]]
 CLASSES = {
@@ -190,10 +190,16 @@ def test_worst_case_of_a_constant_prediction_still_shows_two_data_sets(kind: str
 
 def test_worst_case_refuses_what_it_cannot_try() -> None:
     learner = learners.build("stable", gamma=0.5, subset_size=1)
-    with pytest.raises(ValueError, match=r"20 points has \d+ data sets, above limit = 200000"):
-        worst_case(learner, hypotheses.build("thresholds", points=20), 10)
-    with pytest.raises(ValueError, match="finite X"):
+    with pytest.raises(
+        ValueError, match="finite X: give points to thresholds; points = 5 have the worst case of the line"
+    ):
         worst_case(learner, hypotheses.build("thresholds"), 3)
+    with pytest.raises(ValueError, match=r"finite X: give points to boxes$"):
+        worst_case(learner, hypotheses.build("boxes", dimension=2), 3)
+    with pytest.raises(ValueError, match="limit = 5 must be at least 6"):
+        worst_case(learner, CLASSES["thresholds"], 3, limit=5)
+    with pytest.raises(ValueError, match="restarts = 0"):
+        worst_case(learner, CLASSES["thresholds"], 3, restarts=0)
     with pytest.raises(ValueError, match="'mc'"):
         worst_case(learner, CLASSES["thresholds"], 3, method="mc")
     with pytest.raises(ValueError, match="infeasible"):
