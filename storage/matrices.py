@@ -39,37 +39,39 @@ def columns_read(schema: pa.Schema, expressions: Sequence[str]) -> tuple[str, ..
 
 
 def matrix(batch: pa.RecordBatch, expressions: Sequence[str]) -> NDArray[np.float64]:
-    """(rows, expressions) values of the whole batch; as ``matrices``."""
-    blocks = list(matrices(batch, expressions, max(batch.num_rows, 1)))
-    if len(blocks) == 1:
-        return blocks[0]
-    return np.concatenate([np.empty((0, len(expressions))), *blocks])
+    """(rows, expressions) values of the whole batch; as ``blocks``."""
+    pieces = [piece for (piece,) in blocks(batch, (expressions,), max(batch.num_rows, 1))]
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, len(expressions))), *pieces])
 
 
-def matrices(
-    batch: pa.RecordBatch, expressions: Sequence[str], longest: int | None = None
-) -> Iterator[NDArray[np.float64]]:
-    """(rows, expressions) values, block by block, in the order of the rows; by default blocks as long as a processor's
-    cache is best served with. Columns as they stand, everything else as SQL, of which one question is asked for the
-    whole batch; truth values are 0 and 1.
+def blocks(
+    batch: pa.RecordBatch, groups: Sequence[Sequence[str]], longest: int | None = None
+) -> Iterator[tuple[NDArray[np.float64], ...]]:
+    """For one block of rows after another a matrix (rows, expressions) for each group of expressions. Columns are taken
+    as they stand, everything else as SQL, of which one question is asked for the whole batch; truth values are 0 and 1.
+    Without ``longest``, blocks are as long as suits a processor's cache.
 
     Raises ExpressionError where an expression is not one number per row, or is infinite; TableError where a column is.
     """
+    every = list(dict.fromkeys(e for group in groups for e in group))
     if longest is None:
-        longest = min(max(_VALUES // max(len(expressions), 1), _FEWEST), _MOST) // _FEWEST * _FEWEST
+        longest = min(max(_VALUES // max(len(every), 1), _FEWEST), _MOST) // _FEWEST * _FEWEST
     table = pa.Table.from_batches([batch])
-    columns = {e: numbers(table, e, f"expression {e!r}") for e in dict.fromkeys(expressions) if e in table.column_names}
-    asked = [e for e in dict.fromkeys(expressions) if e not in columns]
+    columns = {e: numbers(table, e, f"expression {e!r}") for e in every if e in table.column_names}
+    asked = [e for e in every if e not in columns]
     start = 0
     for piece in evaluate_all(asked, table, longest) if asked else _slices(batch, longest):
-        values = {e: _values(piece.column(i)) for i, e in enumerate(asked)}
-        out = np.empty((piece.num_rows, len(expressions)))
-        for place, expression in enumerate(expressions):
-            here = values.get(expression)
-            out[:, place] = columns[expression][start : start + len(out)] if here is None else here
-        _refuse_infinite(out, expressions, batch, start)
-        yield out
-        start += len(out)
+        values = {e: column[start : start + piece.num_rows] for e, column in columns.items()}
+        values |= {e: _values(piece.column(i)) for i, e in enumerate(asked)}
+        found = []
+        for group in groups:
+            out = np.empty((piece.num_rows, len(group)))
+            for place, expression in enumerate(group):
+                out[:, place] = values[expression]
+            _refuse_infinite(out, group, batch, start)
+            found.append(out)
+        yield tuple(found)
+        start += piece.num_rows
 
 
 def labels(batch: pa.RecordBatch, column: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
