@@ -55,9 +55,10 @@ class Moments:
         if weights is not None and not np.all(weights >= 0):
             raise ValueError(f"weights must be numbers of at least 0; the least is {np.min(weights)}")
         total: Self | None = None
-        for part in slices(len(queries), queries.shape[1] + moments.shape[1]):
-            piece = cls._slice(queries[part], moments[part], None if weights is None else weights[part], joint)
-            total = piece if total is None else total._take(piece)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflowed is refused where a law is made of it
+            for part in slices(len(queries), queries.shape[1] + moments.shape[1]):
+                piece = cls._slice(queries[part], moments[part], None if weights is None else weights[part], joint)
+                total = piece if total is None else total._take(piece)
         if total is None:
             raise ValueError("moments of a block without rows: leave empty blocks out")
         return total
@@ -107,7 +108,8 @@ class Moments:
     def add(self, other: Self) -> Self:
         own = {name: getattr(self, name).copy() for name in ("squares", "cross", "gram")}
         joint = None if self.joint is None else self.joint.copy()
-        return replace(self, joint=joint, **own)._take(other)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return replace(self, joint=joint, **own)._take(other)
 
     def _take(self, other: Self) -> Self:
         """The sum, in this state's arrays, which are lost."""
