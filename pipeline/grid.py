@@ -36,7 +36,7 @@ class Part:
 
 def part(sweep: Sweep, name: str) -> Part:
     """One part of ``PARTS`` over the grid."""
-    touching = [axis.section == name for axis in sweep.axes]
+    touching = sweep.touching(name)
     lengths = tuple(s if t else 1 for s, t in zip(sweep.shape, touching, strict=True))
     values: list[Any] = []
     origins: list[tuple[int, ...]] = []

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from predcube.pipeline.grid import Grid
 from predcube.pipeline.spec.sweep import Sweep
+from predcube.pipeline.targets import Limit, limits_of
 from predcube.tasks.bounds import BOUNDS, delta_bound
 from predcube.tasks.hypotheses import HypothesisClass
 
+AIMS = ("excess_error", "expected_excess_error", "error", "expected_error")
+"""Targets that are theory's α."""
 GUARANTEED = {"stability": "guaranteed_stability", "privacy_loss": "guaranteed_privacy_loss"}
 
 
@@ -27,7 +30,7 @@ def beside(surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
     ``ratio_privacy_loss``: the largest value of the done trials ÷ the guarantee, NaN where that is infinite. With a
     δ(ε) curve ``bound_delta``, the most that δ can be under both guarantees, and ``ratio_delta``.
     Where the spec asks for ``bounds``: ``bound_n_<name>``, the sample complexities of ``tasks.bounds`` at the cell's
-    guarantees and at the targets' excess error and confidence; those that apply to no cell are left out.
+    guarantees and at the targets' error and confidence; those that apply to no cell are left out.
     """
     asked = [q for q in GUARANTEED if q in sweep.quantities or "bounds" in sweep.quantities]
     curve = "delta" in sweep.quantities
@@ -86,24 +89,26 @@ def _arrays(sweep: Sweep, promised: Sequence[str]) -> dict[str, NDArray[np.float
     """Every guarantee and bound over the grid."""
     grid = Grid(sweep)
     parts = [grid.parts[name] for name in ("hypotheses", "learner", "n")]
-    codes = np.broadcast_arrays(*(np.broadcast_to(p.codes, sweep.shape) for p in parts))
-    sizes = tuple(len(p.values) for p in parts)
+    alphas, alpha = np.unique(_alpha(sweep), return_inverse=True)
+    codes = np.broadcast_arrays(*(np.broadcast_to(p.codes, sweep.shape) for p in parts), alpha.reshape(sweep.shape))
+    sizes = (*(len(p.values) for p in parts), len(alphas))
     flat = np.ravel_multi_index(tuple(codes), sizes)
     distinct, which = np.unique(flat, return_inverse=True)
-    limits, confidence = sweep.targets.limits, sweep.targets.confidence
-    numbers: dict[str, float | None] = {"alpha": limits.get("excess_error"), "beta": 1 - confidence if limits else None}
+    beta = 1 - sweep.targets.confidence if sweep.targets.limits else None
     complexities = list(BOUNDS) if "bounds" in sweep.quantities else []
     rows: dict[str, list[float]] = {
         n: [] for n in [f"bound_{q}" for q in promised] + [f"bound_n_{b}" for b in complexities]
     }
     for code in distinct:
-        h, a, s = (int(i) for i in np.unravel_index(code, sizes))
+        h, a, s, goal = (int(i) for i in np.unravel_index(code, sizes))
         hypotheses, learner, n = grid.hypotheses[h], grid.learners[a], int(parts[2].values[s])
         runs = learner.infeasible(n, hypotheses) is None
         given = {q: float(getattr(learner, m)(n)) if runs else math.nan for q, m in GUARANTEED.items()}
         for q in promised:
             rows[f"bound_{q}"].append(given[q])
-        cell = numbers | {
+        cell: dict[str, float | None] = {
+            "alpha": None if math.isnan(alphas[goal]) else float(alphas[goal]),
+            "beta": beta,
             "d": float(hypotheses.vc_dimension),
             "log_size": log_size(hypotheses),
             "gamma": given["stability"],
@@ -114,6 +119,13 @@ def _arrays(sweep: Sweep, promised: Sequence[str]) -> dict[str, NDArray[np.float
             rows[f"bound_n_{b}"].append(math.nan if value is None else value)
     arrays = {name: np.array(values)[which].reshape(sweep.shape) for name, values in rows.items()}
     return {n: a for n, a in arrays.items() if not n.startswith("bound_n_") or not np.isnan(a).all()}
+
+
+def _alpha(sweep: Sweep) -> NDArray[np.float64]:
+    """The error that each cell aims at: that of the first target of ``AIMS`` there is; NaN where there is none."""
+    limits = limits_of(sweep)
+    limit = next((limits[q] for q in AIMS if q in limits), math.nan)
+    return np.broadcast_to(limit.values if isinstance(limit, Limit) else np.float64(limit), sweep.shape)
 
 
 def log_size(hypotheses: HypothesisClass) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from predcube.pipeline.opening import CELL_STATUSES, DONE, FAILED, INFEASIBLE, MISSING, PARTIAL, ascending
 from predcube.pipeline.quantities import QUANTITIES
-from predcube.pipeline.targets import smallest_n
+from predcube.pipeline.targets import Limit, limits_of, smallest_n
 from predcube.storage import StoreError, open_cube, write_surfaces
 from predcube.tasks.intervals import LEVEL, clopper_pearson, student_t
 
@@ -103,11 +103,12 @@ def cell_status(trials: Codes) -> Codes:
 
 
 def surfaces(
-    trials: xr.Dataset, *, limits: Mapping[str, float], confidence: float, block_bytes: int = BLOCK_BYTES
+    trials: xr.Dataset, *, limits: Mapping[str, float | Limit], confidence: float, block_bytes: int = BLOCK_BYTES
 ) -> xr.Dataset:
     """The measured surfaces of a cube's /trials: see ``reduce_surfaces`` for the variables.
 
-    ``limits`` and ``confidence`` are the sweep's targets. Numeric axes come out ascending; labels keep their order.
+    ``limits`` and ``confidence`` are the sweep's targets; a limit that differs between cells has the trials' axes, and
+    stands in the result as ``q_limit``. Numeric axes come out ascending; labels keep their order.
     Raises ``StoreError`` where a value is NaN though its status says done.
     """
     axes = tuple(str(d) for d in trials["status"].dims if d != "trial")
@@ -140,15 +141,17 @@ def surfaces(
 
 
 def _quantity(
-    trials: xr.Dataset, name: str, axes: tuple[str, ...], limit: float | None, block_bytes: int
+    trials: xr.Dataset, name: str, axes: tuple[str, ...], limit: float | Limit | None, block_bytes: int
 ) -> dict[str, xr.Variable]:
     """The surfaces of one quantity."""
+    said = limit.words if isinstance(limit, Limit) else str(limit)
+    given = () if limit is None else (np.asarray(limit.values if isinstance(limit, Limit) else limit),)
     attributes = trials[name].attrs
     long_name, units = attributes.get("long_name", name.replace("_", " ")), attributes.get("units", "1")
     description = attributes.get("description", "")
     dims = (*axes, *(str(d) for d in trials[name].dims if d not in axes and d != "trial"))
 
-    def reduce(values: Floats, status: Codes) -> dict[str, NDArray[Any]]:
+    def reduce(values: Floats, status: Codes, *limits: Floats) -> dict[str, NDArray[Any]]:
         done = np.broadcast_to(_widen(status, values.ndim), values.shape) == DONE
         if (bad := done & np.isnan(values)).any():
             raise NotANumber(tuple(int(i) for i in np.argwhere(bad)[0]))
@@ -165,8 +168,8 @@ def _quantity(
         }
         if name == "privacy_loss":
             out["_infinite"] = s.infinite
-        if limit is not None:
-            reached = (done & (values <= limit)).sum(axis=-1, dtype=np.int64)
+        for most in limits:
+            reached = (done & (values <= _widen(most[..., None], values.ndim))).sum(axis=-1, dtype=np.int64)
             with np.errstate(invalid="ignore"):
                 out["_reached"] = reached / np.where(s.count > 0, s.count, np.nan)
             ends = clopper_pearson(reached, s.count, level=LEVEL) if name not in CERTAIN else (out["_reached"],) * 2
@@ -187,12 +190,12 @@ def _quantity(
         "_count": (f"done trials of {long_name}", "1", "number of trials that the other surfaces use"),
         "_maximum": (f"largest {long_name} of the done trials", units, f"maximum over trials. {description}".strip()),
         "_infinite": (f"trials with infinite {long_name}", "1", "number of done trials whose value is ∞"),
-        "_reached": (f"share of trials with {long_name} ≤ {limit}", "1", f"Pr[{name} ≤ {limit}] over the done trials"),
-        "_reached_lower": (f"lower end of Pr[{long_name} ≤ {limit}]", "1", "95% Clopper–Pearson interval"),
-        "_reached_upper": (f"upper end of Pr[{long_name} ≤ {limit}]", "1", "95% Clopper–Pearson interval"),
+        "_reached": (f"share of trials with {long_name} ≤ {said}", "1", f"Pr[{name} ≤ {said}] over the done trials"),
+        "_reached_lower": (f"lower end of Pr[{long_name} ≤ {said}]", "1", "95% Clopper–Pearson interval"),
+        "_reached_upper": (f"upper end of Pr[{long_name} ≤ {said}]", "1", "95% Clopper–Pearson interval"),
     }
     try:
-        found = _reduce(trials, [name, f"{name}_status"], axes, block_bytes, reduce)
+        found = _reduce(trials, [name, f"{name}_status"], axes, block_bytes, reduce, given)
     except NotANumber as e:
         place = ", ".join(f"{d}={trials[d].values[i].item()!r}" for d, i in zip((*dims, "trial"), e.place, strict=True))
         raise StoreError(
@@ -201,9 +204,12 @@ def _quantity(
     result = {}
     for suffix, array in found.items():
         about: dict[str, Any] = dict(zip(("long_name", "units", "description"), words[suffix], strict=True))
-        if suffix == "_reached" and limit is not None:
-            about["limit"] = limit
+        if suffix == "_reached":
+            about["limit"] = said if isinstance(limit, Limit) else limit
         result[name + suffix] = xr.Variable(dims, array, about)
+    if isinstance(limit, Limit):
+        about = {"long_name": f"target of {long_name}", "units": units, "description": f"{said}, at the cell"}
+        result[f"{name}_limit"] = xr.Variable(axes, limit.values, about)
     return result
 
 
@@ -215,17 +221,22 @@ class NotANumber(Exception):
         self.place = place
 
 
-def _widen(status: Codes, ndim: int) -> Codes:
+def _widen(status: NDArray[Any], ndim: int) -> NDArray[Any]:
     """Statuses (…axes, trial) beside values (…axes, …extra, trial)."""
     extra = ndim - status.ndim
     return status.reshape(*status.shape[:-1], *(1,) * extra, status.shape[-1])
 
 
 def _reduce(
-    trials: xr.Dataset, names: Sequence[str], axes: tuple[str, ...], block_bytes: int, reduce: Any
+    trials: xr.Dataset,
+    names: Sequence[str],
+    axes: tuple[str, ...],
+    block_bytes: int,
+    reduce: Any,
+    given: Sequence[Floats] = (),
 ) -> dict[str, NDArray[Any]]:
     """Apply ``reduce`` to blocks of whole cells of some variables, trial axis last and contiguous, and put the
-    results together."""
+    results together. ``given``: further arguments, a number a cell or one for all."""
     whole: dict[str, NDArray[Any]] = {}
     lead = trials[names[0]]
     extra = tuple(str(d) for d in lead.dims if d not in axes and d != "trial")
@@ -240,7 +251,7 @@ def _reduce(
             turned = np.asarray(variable.values).transpose([variable.dims.index(d) for d in order])
             arrays.append(np.ascontiguousarray(turned))
         try:
-            part = reduce(*arrays)
+            part = reduce(*arrays, *(np.broadcast_to(g, sizes)[block] for g in given))
         except NotANumber as e:
             raise NotANumber(
                 tuple(i + (s.start or 0) for i, s in zip(e.place, block, strict=False)) + e.place[len(block) :]
@@ -300,6 +311,6 @@ def reduced(tree: xr.DataTree) -> xr.Dataset:
     sweep = from_resolved(tree.attrs["resolved"])
     targets = sweep.targets
     trials = tree.children["trials"].to_dataset(inherit=False)
-    measured = surfaces(trials, limits=targets.limits, confidence=targets.confidence)
+    measured = surfaces(trials, limits=limits_of(sweep), confidence=targets.confidence)
     measured.attrs["quantities"] = json.dumps([q for q in sweep.quantities if q in measured])
     return kind_of(sweep).beside(measured, sweep)

@@ -179,7 +179,7 @@ def _facts(m: Material) -> str:
     facts.append(("quantities", ", ".join(s.quantities)))
     facts += [(f"measure.{name}", _short(value)) for name, value in s.measure.items()]
     if s.targets.limits:
-        limits = ", ".join(f"{q} ≤ {v}" for q, v in s.targets.limits.items())
+        limits = ", ".join(f"{q} ≤ {str(v).removeprefix('=').strip()}" for q, v in s.targets.limits.items())
         facts.append(("targets", f"{limits} with probability {s.targets.confidence}"))
     known = {"title", "kind", "spec", "resolved"}
     for name, value in m.attributes.items():

@@ -3,31 +3,74 @@ out come ``smallest_n``, its interval and their statuses.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from predcube.pipeline.opening import INFEASIBLE
 from predcube.pipeline.quantities import QUANTITIES
-from predcube.pipeline.searches import EXPLANATION, MEANINGS, smallest, smallest_for_good
+from predcube.pipeline.searches import EXPLANATION, MEANINGS, Truth, smallest, smallest_for_good
+from predcube.pipeline.spec.sweep import Sweep
 from predcube.tasks.intervals import LEVEL, smallest_reached
 
 AUDITS = frozenset({"stability", "privacy_loss"})
 """Quantities that are a supremum over data sets: their target is met where no trial exceeds it."""
 
 
-def smallest_n(data: xr.Dataset, limits: Mapping[str, float], confidence: float) -> dict[str, xr.Variable]:
-    """Theory's n_min: the smallest n with Pr[error ≤ limit] ≥ confidence for the errors that have a limit and no
-    trial beyond the limit for the audits that have one. Closed
-    forms are within their limit or not. Dims: the axes without n."""
+ENDS = ("", "_lower", "_upper")
+"""The answer itself and both ends of its interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A limit that differs between cells: ``values`` over the axes of a sweep, ``words`` the formula."""
+
+    values: NDArray[np.float64]
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truths:
+    """Over the axes without n, then n (ascending), whether the targets are met (``holds``, for each of ``ENDS``),
+    where there is data, and where there can be none."""
+
+    dims: tuple[str, ...]
+    holds: Mapping[str, Truth]
+    known: Truth
+    infeasible: Truth
+
+
+def limits_of(sweep: Sweep) -> dict[str, float | Limit]:
+    """The limits of a sweep's targets, formulas worked out for every cell."""
+    found: dict[str, float | Limit] = {}
+    touching = sweep.touching("targets")
+    for quantity, wanted in sweep.targets.limits.items():
+        if not isinstance(wanted, str):
+            found[quantity] = wanted
+            continue
+        few = np.empty([s if t else 1 for s, t in zip(sweep.shape, touching, strict=True)])
+        for index in product(*map(range, few.shape)):
+            few[index] = sweep.limit(index, quantity)
+        values = np.broadcast_to(few, sweep.shape)
+        found[quantity] = Limit(values=values, words=wanted.lstrip().removeprefix("=").strip())
+    return found
+
+
+def truths(data: xr.Dataset, limits: Mapping[str, float | Limit], confidence: float) -> Truths:
+    """Where the targets are met: Pr[error ≤ limit] ≥ confidence for the errors that have a limit, no trial beyond the
+    limit for the audits that have one. Closed forms are within their limit or not."""
     dims = tuple(str(d) for d in data["status"].dims)
     order = (*(d for d in dims if d != "n"), "n")
     status = data["status"].transpose(*order).values
     infeasible = status == INFEASIBLE
     known = ~infeasible
     n = data["n"].values
-    holds = {end: np.ones(status.shape, dtype=bool) for end in ("", "_lower", "_upper")}
-    for name, limit in limits.items():
+    holds = {end: np.ones(status.shape, dtype=bool) for end in ENDS}
+    for name, given in limits.items():
+        limit = data[f"{name}_limit"].transpose(*order).values if isinstance(given, Limit) else given
         known = known & (data[f"{name}_count"].transpose(*order).values > 0)
         if name in AUDITS or QUANTITIES[name].certain:
             within = data[f"{name}_maximum"].transpose(*order).values <= limit
@@ -44,14 +87,28 @@ def smallest_n(data: xr.Dataset, limits: Mapping[str, float], confidence: float)
             # The lower end of the answer goes with the most that the probability may be, and the other way round.
             for end, of in (("_lower", "_reached_upper"), ("_upper", "_reached_lower")):
                 holds[end] &= data[name + of].transpose(*order).values >= confidence
-    goal = " and ".join(
-        f"no trial's {q} > {limit}"
-        if q in AUDITS
-        else f"{q} ≤ {limit}"
-        if QUANTITIES[q].certain
-        else f"Pr[{q} ≤ {limit}] ≥ {confidence}"
-        for q, limit in limits.items()
-    )
+    return Truths(dims=order, holds=holds, known=known, infeasible=infeasible)
+
+
+def _goal(limits: Mapping[str, float | Limit], confidence: float) -> str:
+    """The targets in words."""
+    said = []
+    for q, limit in limits.items():
+        most = limit.words if isinstance(limit, Limit) else limit
+        if q in AUDITS:
+            said.append(f"no trial's {q} > {most}")
+        else:
+            said.append(f"{q} ≤ {most}" if QUANTITIES[q].certain else f"Pr[{q} ≤ {most}] ≥ {confidence}")
+    return " and ".join(said)
+
+
+def smallest_n(data: xr.Dataset, limits: Mapping[str, float | Limit], confidence: float) -> dict[str, xr.Variable]:
+    """Theory's n_min: the smallest n at which the targets are met, and its interval. Dims: the axes without n. ``data``
+    holds ``q_limit`` for each limit that differs between cells."""
+    found_true = truths(data, limits, confidence)
+    holds, known, infeasible = found_true.holds, found_true.known, found_true.infeasible
+    order, n = found_true.dims, data["n"].values
+    goal = _goal(limits, confidence)
     words = {
         "": (
             "smallest n that reaches the targets",

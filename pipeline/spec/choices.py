@@ -14,7 +14,7 @@ from predcube.pipeline.spec.fields import declared
 from predcube.pipeline.spec.grammar import Grammar
 from predcube.pipeline.spec.mistakes import Mistakes, noun, show, unknown
 from predcube.pipeline.spec.sections import label_key, parse_section
-from predcube.pipeline.spec.sweep import Section, SweepAxis, Value
+from predcube.pipeline.spec.sweep import Section, SweepAxis, Value, formulas_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -246,10 +246,12 @@ class Choices:
             fields = [self.grammar.takes(role, k)[parameter] for k in takers]
             if len(takers) < len(present):
                 applies = tuple(takers)
-                others = ", ".join(k for k in present if k not in takers)
-                self.notes.append(
-                    f"{entry.place} applies to {', '.join(takers)}; for {others} the values repeat along it"
-                )
+                following = {s.get("kind", "") for s in whole if formulas_of(s)}  # may go along by a formula
+                if others := [k for k in present if k not in takers and k not in following]:
+                    self.notes.append(
+                        f"{entry.place} applies to {', '.join(takers)}; for {', '.join(others)} the values repeat "
+                        "along it"
+                    )
         values = values_of(entry, fields, self.mistakes, self.notes)
         if values:
             self.axes[entry.path] = SweepAxis(

@@ -6,14 +6,16 @@ not: they are recorded with their reason.
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 from predcube.pipeline.building import distribution_of
 from predcube.pipeline.grid import Grid
+from predcube.pipeline.spec.formulas import names
 from predcube.pipeline.spec.grammar import PREDICTION
-from predcube.pipeline.spec.mistakes import Mistakes, show
+from predcube.pipeline.spec.mistakes import Mistakes, show, unknown
 from predcube.pipeline.spec.sections import build_section
-from predcube.pipeline.spec.sweep import Sweep
+from predcube.pipeline.spec.sweep import Section, Sweep, formulas_of
 from predcube.tasks.trials import infeasible
 
 REASONS = 3  # of each kind that a message lists
@@ -41,6 +43,46 @@ def check(sweep: Sweep, mistakes: Mistakes) -> None:
         return
     cells = "the cell is" if which.size == 1 else f"all {which.size} cells are"
     mistakes.add(_place(sweep, "n"), f"{cells} infeasible, nothing would be run: {_listed(reasons)}")
+
+
+def check_formulas(sweep: Sweep, mistakes: Mistakes) -> None:
+    """Adds a mistake for each formula that names what is not there, and where one has no value at a cell."""
+    roles = [*sweep.sections, *(a.section for a in sweep.axes if a.sections is not None)]
+    variants = {role: _variants(sweep, role) for role in dict.fromkeys(roles)}
+    known = {a.name for a in sweep.axes if a.dtype != "str"} | {a.path for a in sweep.axes if a.dtype != "str"}
+    known |= {f"{role}.{name}" for role, found in variants.items() for s in found.values() for name in s} | {"n"}
+    places = {
+        f"{place}.{key}": text
+        for f in variants.values()
+        for place, s in f.items()
+        for key, text in formulas_of(s).items()
+    }
+    places |= {f"measure.targets.{q}": v for q, v in sweep.targets.limits.items() if isinstance(v, str)}
+    for place, text in places.items():
+        for name in sorted(names(text) - known):
+            mistakes.add(place, unknown(name, sorted(known), "axis or parameter"))
+    if mistakes.found or not places:
+        return
+    for part in [*variants, "targets"]:
+        touching = sweep.touching(part)
+        for index in product(*(range(s if t else 1) for s, t in zip(sweep.shape, touching, strict=True))):
+            try:
+                sweep.cell(index)
+                if part == "targets" and any(sweep.limit(index, q) < 0 for q in sweep.targets.limits):
+                    mistakes.add("measure.targets", "a formula is below 0; a target is at least 0")
+            except ValueError as e:
+                mistakes.add("measure.targets" if part == "targets" else _section_place(sweep, part, index), str(e))
+            if mistakes.found:
+                return
+
+
+def _variants(sweep: Sweep, role: str) -> dict[str, Section]:
+    """Every section that a role has in the sweep, by its place in the file."""
+    found = {role: sweep.sections[role]} if role in sweep.sections else {}
+    for axis in sweep.axes:
+        if axis.section == role and axis.sections is not None:
+            found |= {f"sweep.{axis.path}[{i}]": s for i, s in enumerate(axis.sections)}
+    return found
 
 
 def _check_sections(sweep: Sweep, grid: Grid, role: str, mistakes: Mistakes) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.spec.axes import NEAR, Entry, flatten, name_axes
 from predcube.pipeline.spec.choices import Choices
-from predcube.pipeline.spec.fields import check_table
+from predcube.pipeline.spec.fields import check_table, declared
 from predcube.pipeline.spec.grammar import GRAMMARS, PREDICTION, Grammar
 from predcube.pipeline.spec.mistakes import Mistake, Mistakes, failure, noun, show, unknown
 from predcube.pipeline.spec.models import DELTA_EPSILON
 from predcube.pipeline.spec.reading import Source, read
+from predcube.pipeline.spec.sections import taken_out
 from predcube.pipeline.spec.sweep import Sweep, Targets
 
 MOST_CELLS = 10**7
@@ -83,7 +84,10 @@ class _Loader:
         entries = self._entries(grammar, file.get("sweep", {}))
         choices = Choices(grammar=grammar, mistakes=self.mistakes, directory=self.source.directory)
         for role in grammar.roles:
-            choices.section(role, file, [e for e in entries if e.role == role])
+            own = [e for e in entries if e.role == role]
+            if role in grammar.defaults and file.get(role) is None and all("." in e.path for e in own):
+                file[role] = dict(grammar.defaults[role])
+            choices.section(role, file, own)
         for entry in entries:
             choices.axis(entry)
         if (
@@ -126,7 +130,11 @@ class _Loader:
             return None
         # Here and not above: kinds build on the cells that this package describes.
         from predcube.pipeline.kinds import kind_of
+        from predcube.pipeline.spec import feasibility
 
+        feasibility.check_formulas(sweep, self.mistakes)
+        if self.mistakes.found:
+            return None
         return replace(kind_of(sweep).check(sweep, self.mistakes, notes), notes=tuple(notes))
 
     def _quantities(self, grammar: Grammar, asked: list[str]) -> tuple[str, ...]:
@@ -145,7 +153,11 @@ class _Loader:
         return tuple(dict.fromkeys(asked))
 
     def _targets(self, grammar: Grammar, table: Mapping[str, Any], quantities: tuple[str, ...]) -> Targets:
-        goals = check_table(table, grammar.goals, "measure.targets", self.mistakes, what="target")
+        fields = declared(grammar.goals)
+        limited = {k: v for k, v in table.items() if k != "confidence"}
+        formulas = taken_out(limited, fields, "measure.targets", self.mistakes)
+        rest = {k: v for k, v in table.items() if k not in formulas}
+        goals = check_table(rest, grammar.goals, "measure.targets", self.mistakes, what="target") | formulas
         limits = {k: v for k, v in goals.items() if k != "confidence"}
         for name in limits:
             if name not in quantities:

@@ -12,6 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.pipeline.spec.formulas import evaluate, is_formula, names
+
 type Value = bool | int | float | str
 type Section = Mapping[str, Any]
 
@@ -53,9 +55,9 @@ def word(value: Value) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """``limits``: quantity → largest value wanted. ``confidence``: 1 − β of theory D."""
+    """``limits``: quantity → largest value wanted, or the formula that gives it. ``confidence``: 1 − β of theory D."""
 
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float | str] = field(default_factory=dict)
     confidence: float = 0.9
 
 
@@ -121,4 +123,77 @@ class Sweep:
                 if not axis.applies or section.get("kind") in axis.applies:
                     sections[axis.section] = {**section, axis.parameter: axis.values[i]}
         measure = sections.pop("measure")
+        if any(map(formulas_of, sections.values())):
+            known = self._numbers(index, sections, n)
+            sections = {role: _filled(section, known) for role, section in sections.items()}
         return Cell(index=tuple(index), sections=sections, n=n, measure=measure)
+
+    def limit(self, index: tuple[int, ...], quantity: str) -> float:
+        """The target of a quantity at a cell. ValueError where a formula has no value."""
+        wanted = self.targets.limits[quantity]
+        if not isinstance(wanted, str):
+            return wanted
+        cell = self.cell(index)
+        return float(evaluate(wanted, self._numbers(index, cell.sections, cell.n)))
+
+    def touching(self, part: str) -> tuple[bool, ...]:
+        """Which axes change a part of the cell ("targets" is one): those that set something there, and those that a
+        formula there depends on."""
+        if part == "targets":
+            asked = set[str]().union(*(names(v) for v in self.targets.limits.values() if isinstance(v, str)))
+            return tuple(self._named(axis, asked) or self._reaches(axis, asked) for axis in self.axes)
+        asked = self._asked(part)
+        return tuple(axis.section == part or self._named(axis, asked) for axis in self.axes)
+
+    def _asked(self, part: str) -> set[str]:
+        """What the formulas of a section name, in any of its variants."""
+        variants = [self.sections.get(part, {})]
+        for axis in self.axes:
+            variants += axis.sections or () if axis.section == part else ()
+        return set[str]().union(*(names(v) for s in variants for v in formulas_of(s).values()))
+
+    def _named(self, axis: SweepAxis, asked: set[str]) -> bool:
+        """Whether one of some names is the axis, or a parameter of a section that it may change."""
+        return axis.name in asked or any(name.partition(".")[0] == axis.section for name in asked if "." in name)
+
+    def _reaches(self, axis: SweepAxis, asked: set[str]) -> bool:
+        """Whether an axis changes, through a formula, a parameter that is named."""
+        roles = {name.partition(".")[0] for name in asked if "." in name}
+        return any(self._named(axis, self._asked(role)) for role in roles)
+
+    def _numbers(
+        self, index: tuple[int, ...], sections: Mapping[str, Section], n: int | None
+    ) -> dict[str, int | float]:
+        """What a formula may name, as it stands in one cell."""
+        known: dict[str, int | float] = {} if n is None else {"n": n}
+        for role, section in sections.items():
+            for name, value in section.items():
+                if _is_number(value):
+                    known[f"{role}.{name}"] = value
+        for axis, i in zip(self.axes, index, strict=True):
+            value = axis.values[i]
+            if _is_number(value):
+                known[axis.name] = known[axis.path] = value  # type: ignore[assignment]
+        return known
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def formulas_of(section: Section, prefix: str = "") -> dict[str, str]:
+    """The formulas of a section by their keys, those of a learner inside it (``inner.gamma``) included."""
+    found = {f"{prefix}{k}": v for k, v in section.items() if is_formula(v)}
+    for key, value in section.items():
+        found |= formulas_of(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {}
+    return found
+
+
+def _filled(section: Section, known: Mapping[str, int | float]) -> Section:
+    """A section with its formulas' values; itself where it has none."""
+    if not formulas_of(section):
+        return section
+    return {
+        k: evaluate(v, known) if is_formula(v) else _filled(v, known) if isinstance(v, Mapping) else v
+        for k, v in section.items()
+    }
