@@ -91,3 +91,94 @@ QUANTITIES: Mapping[str, Quantity] = {
         built=False,
     ),
 }
+
+_SHARP = "Lu & Sridharan 2026, Theorem 3.6 with the corrections of tasks.gains"
+
+
+def _per_query(long_name: str, description: str, *, units: str = "1", certain: bool = True) -> Quantity:
+    return Quantity(long_name=long_name, units=units, description=description, certain=certain, extra=("query",))
+
+
+PREDICTABILITY: Mapping[str, Quantity] = {
+    "n": Quantity(
+        long_name="rows the attacker holds",
+        units="rows",
+        description="The number of rows that the breach process shows, or its expectation.",
+        certain=True,
+    ),
+    "p": _per_query("mean of the query", "The query's mean over the rows whose mean the attacker predicts."),
+    "rho2": _per_query(
+        "squared correlation of query and release",
+        "ρ² = CᵀV⁺C/s1 of the attacker's moments, without noise: the share of the query's variance that the release "
+        "explains.",
+    ),
+    "gain": _per_query("gain without scale", f"σ1² − σ2² = Cᵀ(V + G S_eff Gᵀ)⁺C. {_SHARP}."),
+    "r": _per_query("correlation after noise", "r = √(gain/s1): |ρ| as the noise leaves it."),
+    "sharp": _per_query(
+        "predictability",
+        "(l''(p)/2)·K·gain: by how much the release lowers the attacker's expected loss, to first order in the rows "
+        f"held. {_SHARP}.",
+    ),
+    "correlated": _per_query(
+        "bound by correlation", "H·K·s1·r·k(r), k(r) = (2/π)(√(1 − r²) + r·asin r): an upper bound of sharp."
+    ),
+    "cauchy_schwarz": _per_query("bound by Cauchy–Schwarz", "H·K·s1·r: an upper bound of correlated."),
+    "paper": _per_query("bound as printed", "H(1 + log 4)·K·s1·r. Lu & Sridharan 2026, Theorem 3.6."),
+    "utility_cost": Quantity(
+        long_name="cost of the noise in accuracy",
+        description="tr(M·S_tot), what the noise adds to the mean squared prediction, or tr(S_tot) of a release that "
+        "predicts nothing. Lu & Sridharan 2026, Theorem 4.4.",
+        certain=True,
+    ),
+    "rank": Quantity(
+        long_name="directions in which the release varies",
+        description="Rank of the released moments: below their number where columns are constant or collinear.",
+        certain=True,
+    ),
+    "condition": Quantity(
+        long_name="condition of the released moments",
+        description="Of the standardised moments, over the directions that count in rank.",
+        certain=True,
+    ),
+    "dropped_rows": Quantity(
+        long_name="rows left out",
+        units="rows",
+        description="Rows that lack a release input, the process's column, the target's value or a query's result.",
+        certain=True,
+    ),
+    "rows": Quantity(
+        long_name="complete rows", units="rows", description="N: the rows that the values are of.", certain=True
+    ),
+    "s1": _per_query("variance of the attacker's moment", "s1 = Var q', q' = w(q − p)."),
+    "tau": _per_query("bound of the estimate", "τ of Lemma 2.9: the estimate lies in [τ, 1 − τ]; 0 for squared loss."),
+    "K": Quantity(
+        long_name="scale of the gain", description="K: the attacker's gain in squared error is K·gain.", certain=True
+    ),
+    "m": Quantity(
+        long_name="weight of the noise", description="m: the noise counts as S_eff = m·S_tot.", certain=True
+    ),
+    "simulated_gain": _per_query(
+        "simulated gain",
+        "Mean of (θ₁ − θ₂)² over measure.draws breaches and noises drawn, the efficient attacker run; to be compared "
+        "with K·gain. `tasks.attackers`.",
+        certain=False,
+    ),
+    "simulated_ratio": _per_query(
+        "simulated ÷ predicted gain", "simulated_gain ÷ (K·gain), infinite where no gain is predicted.", certain=False
+    ),
+    "family_gain": Quantity(
+        long_name="gain of the worst query of the family",
+        description="E max_q (l''_q/2)·K·(a_q² − b_q²) over the family, the query chosen after the draw; by draws, or "
+        "exact for one query in a ball. Lu & Sridharan 2026, Theorem 3.4 and section 5.",
+    ),
+    "family_bound": Quantity(
+        long_name="bound of the family's gain",
+        description="2(1 + ln 4|Q|)·H·K·max_q √(s1·gain); H·B²·K·√(tr Σ1·tr Γ) over a ball; by Gaussian complexity "
+        "over an L1 ball. Lu & Sridharan 2026, Theorems 5.1 and A.21, corrected.",
+        certain=True,
+    ),
+}
+"""What a predictability sweep can measure. Those with the dimension ``query`` lose it where queries are an axis."""
+
+DEFAULT_PREDICTABILITY = tuple(PREDICTABILITY)[: tuple(PREDICTABILITY).index("rows")]
+"""What is measured unless a spec says otherwise."""

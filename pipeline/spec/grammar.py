@@ -6,11 +6,12 @@ without kinds (the table, the queries) has one declaration, under "".
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from predcube.pipeline.quantities import QUANTITIES, Quantity
-from predcube.pipeline.spec import models
+from predcube.pipeline.quantities import PREDICTABILITY, QUANTITIES, Quantity
+from predcube.pipeline.spec import models, tabular
 from predcube.pipeline.spec.fields import Declared, declared
-from predcube.tasks import distributions, hypotheses, learners
+from predcube.tasks import distributions, hypotheses, learners, noises, processes, releases
 
 STANDING = frozenset({"trial", "query", "status", "receipt"})
 """What stands in every cube under its own name."""
@@ -21,10 +22,10 @@ class Grammar:
     """``file``, ``measure`` and ``goals`` declare the keys of the file, of [measure] and of its targets; ``options``
     are those of [measure] that belong to a cell, and so may be an axis.
 
-    ``roles``: the sections of a cell; ``alias``: other words that give one, which are kinds of it too (real data
-    instead of a law); ``kindless``: roles without kinds, each with the cure where it is missing; ``whole``: roles of
-    which no single key can be an axis. ``sized``: whether a cell has a sample size ``n``. ``standing``: names in the
-    cube besides the quantities'.
+    ``roles``: the sections of a cell. ``alias``: other words that give one, which are kinds of it too (real data
+    instead of a law). ``kindless``: roles without kinds, each with the cure where it is missing. ``whole``: roles of
+    which no single key can be an axis. ``defaults``: sections of roles that a file may leave out. ``sized``: whether a
+    cell has a sample size ``n``. ``standing``: names in the cube besides the quantities'.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Grammar:
     alias: Mapping[str, str] = field(default_factory=dict)
     kindless: Mapping[str, str] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -96,4 +98,38 @@ PREDICTION = Grammar(
     standing=frozenset({"audit", "mixture_method", "subset_sets", "delta_epsilon"}),
 )
 
-GRAMMARS: Mapping[str, Grammar] = {PREDICTION.kind: PREDICTION}
+
+def _tabular(role: str) -> Mapping[str, type]:
+    match role:
+        case "table":
+            return {"": tabular.Table}
+        case "query":
+            return {"": tabular.Queries}
+        case "release":
+            return releases.KINDS
+        case "process":
+            return processes.KINDS
+        case _:
+            return noises.KINDS
+
+
+TABULAR = Grammar(
+    kind="predictability",
+    file=tabular.File,
+    measure=tabular.Measure,
+    goals=tabular.Goals,
+    options=tabular.OPTIONS,
+    roles=("table", "query", "release", "process", "noise"),
+    kinds_of=_tabular,
+    quantities=PREDICTABILITY,
+    sized=False,
+    standing=frozenset({"cautions", "target_rows", "family"}),
+    kindless={
+        "table": 'table = { path = "…" }, a CSV, Parquet or Arrow file or a folder of them',
+        "query": 'query = { name = "…" }, a column or an SQL expression over the columns',
+    },
+    whole=frozenset({"query"}),
+    defaults={"noise": {"kind": "none"}},
+)
+
+GRAMMARS: Mapping[str, Grammar] = {g.kind: g for g in (PREDICTION, TABULAR)}
