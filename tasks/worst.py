@@ -70,7 +70,7 @@ def worst_case(
     """Replace-one audit over the samples of ``n`` records on a finite X; queries are all of X.
 
     Exhaustive where there are no more than ``limit`` data sets. Otherwise a search (see ``worst_searches``) that tries
-    about ``limit`` data sets at most, from starts drawn by ``seed`` until ``restarts`` in a row find nothing better.
+    ``limit`` data sets at most, from starts drawn by ``seed`` until ``restarts`` in a row find nothing better.
     ``progress`` is told how many data sets have been tried, of how many at most.
 
     Raises ValueError where X is not finite, where ``method`` is mc or no exact one is affordable, and where the learner
@@ -93,7 +93,8 @@ def worst_case(
     check_applicable(learner, hypotheses, len(domain), n, method)
     chosen = learner.method(hypotheses, k=len(domain), n=n, asked=method, many=min(size, SHARED))
     if chosen == "mc":
-        raise ValueError("worst_case compares exact predictions and takes no method = 'mc': choose an exact one")
+        cause = "asked for" if method == "mc" else f"what is affordable for {learner.kind} here"
+        raise ValueError(f"worst_case compares exact predictions, and 'mc' is {cause}: choose an exact method")
     if size > limit:
         found = search(
             learner, hypotheses, n, method=chosen, limit=limit, restarts=restarts, seed=seed, progress=progress

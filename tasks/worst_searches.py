@@ -1,10 +1,10 @@
 """A search for the worst data set: in go a learner, a size n and a budget, out comes the worst that was found.
 
 A state is n − 1 records R with a place left free; its value is the largest change among the data sets R + t, over all
-types t, which are all neighbours of each other. From a state every step is looked at (another type for one record;
-where places differ, also the free place filled and another one freed), and the best is taken while it is better: best
-improvement, from many starts, until a number of them in a row find nothing better. Where steps are too many for the
-budget, some of them are drawn at each turn.
+types t, which are all neighbours of each other. From a state every step is looked at (another type for one record, or
+for 2, 4, … of one type; where places differ, for one, or the free place is filled and another one freed), and the best
+is taken while it is better: best improvement, from many starts, until a number of them in a row find nothing better.
+Where steps are too many for the budget, some of them are drawn at each turn.
 
 Always true: each data set is a real one, so that what is found is a lower bound; the result is a function of the seed.
 """
@@ -28,8 +28,8 @@ RESTARTS = 20
 """The search ends after so many starts in a row that find nothing better, unless told otherwise."""
 SAME = 1e-12
 """Values nearer than this, relatively, differ by rounding."""
-TURNS = 40
-"""A turn looks at no more data sets than this part of the budget."""
+TURNS, LOOKED = 40, 64
+"""A turn looks at no more data sets than one part in so many of the budget, or than those of so many steps."""
 KEPT = 2**24
 """Numbers of predictions that are kept at most."""
 FREE = -1
@@ -56,7 +56,7 @@ def search(
     seed: int,
     progress: Progress | None = None,
 ) -> Found:
-    """The worst data sets of n ≥ 1 records found with about ``limit`` predictions, never more than one turn beyond."""
+    """The worst data sets of n ≥ 1 records found with ``limit`` predictions at most, ``limit`` ≥ 2k."""
     domain = hypotheses.domain
     assert domain is not None
     climb = _Climb(
@@ -69,10 +69,11 @@ def search(
         progress=progress,
     )
     start = fruitless = 0
-    while fruitless < restarts and climb.found.tried < limit:
+    while fruitless < restarts and climb.affordable > 0:
         before = dict(climb.found.values)
         for quantity in ("stability", "privacy_loss"):
-            _ascend(climb, quantity, stream(seed, "worst case", quantity, n, start))
+            if climb.affordable > 0:
+                _ascend(climb, quantity, stream(seed, "worst case", quantity, n, start))
         better = [climb.found.values[q] > before.get(q, -1.0) * (1 + SAME) for q in climb.found.values]
         start, fruitless = start + 1, 0 if any(better) else fruitless + 1
     return climb.found
@@ -82,11 +83,12 @@ def _ascend(climb: "_Climb", quantity: str, rng: np.random.Generator) -> None:
     """From a start drawn by ``rng`` to where no step is better, or to the end of the budget."""
     state = climb.canonical(_start(rng, len(climb.places), climb.types)[None])
     value = climb.values(state)[quantity][0]
-    most = max(1, climb.limit // (TURNS * climb.types))
-    while climb.found.tried < climb.limit and np.isfinite(value):
+    most = max(LOOKED, climb.limit // (TURNS * climb.types))
+    while climb.affordable > 0 and np.isfinite(value):
         steps = climb.steps(state[0])
-        if len(steps) > most:
-            steps = steps[np.sort(rng.choice(len(steps), most, replace=False))]
+        looked = min(most, climb.affordable)
+        if len(steps) > looked:
+            steps = steps[np.sort(rng.choice(len(steps), looked, replace=False))]
         if not len(steps):
             return
         each = climb.values(steps)[quantity]
@@ -119,6 +121,11 @@ class _Climb:
     known: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
+    def affordable(self) -> int:
+        """States that the rest of the budget pays for."""
+        return (self.limit - self.found.tried) // self.types
+
+    @property
     def types(self) -> int:
         return 2 * len(self.domain)
 
@@ -134,20 +141,36 @@ class _Climb:
     def steps(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
         """The states that are a step away, each once: (R, n)."""
         n, types = len(state), self.types
+        if self.places.max() == 0:
+            return self._multisets_near(state)
         filled = np.flatnonzero(state != FREE)
         codes = self.places[filled] * types + state[filled]
         filled = filled[np.unique(codes, return_index=True)[1]]  # one record of each kind
-        changed = np.repeat(state[None], len(filled) * types, axis=0)
-        changed[np.arange(len(changed)), np.repeat(filled, types)] = np.tile(np.arange(types), len(filled))
-        rows = [changed]
-        if self.places.max() > 0:  # otherwise to fill one place and free another is to change a record
-            moved = np.repeat(state[None], len(filled) * types, axis=0)
-            moved[:, int(np.flatnonzero(state == FREE)[0])] = np.tile(np.arange(types), len(filled))
-            moved[np.arange(len(moved)), np.repeat(filled, types)] = FREE
-            rows.append(moved)
-        joined = np.unique(self.canonical(np.concatenate(rows)), axis=0)
+        record, kind = np.repeat(filled, types), np.tile(np.arange(types), len(filled))
+        changed = np.repeat(state[None], len(record), axis=0)
+        moved = changed.copy()
+        changed[np.arange(len(record)), record] = kind
+        moved[:, int(np.flatnonzero(state == FREE)[0])] = kind
+        moved[np.arange(len(record)), record] = FREE
+        joined = np.unique(self.canonical(np.concatenate([changed, moved])), axis=0)
         others: NDArray[np.int64] = joined[(joined != state).any(axis=1)].reshape(-1, n)
         return others
+
+    def _multisets_near(self, state: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where all records may change places: 1, 2, 4, … records of one type become another."""
+        counts = np.bincount(state[state != FREE], minlength=self.types)
+        powers = [(a, 1 << e) for a, c in enumerate(counts.tolist()) for e in range(c.bit_length())]
+        rows = []
+        for a, size in powers:
+            near = np.repeat(counts[None], self.types, axis=0)
+            near[:, a] -= size
+            near[np.arange(self.types), np.arange(self.types)] += size
+            rows.append(np.delete(near, a, axis=0))
+        if not rows:
+            return np.empty((0, len(state)), dtype=np.int64)
+        every = np.concatenate(rows)
+        records = np.repeat(np.tile(np.arange(self.types), len(every)), every.ravel()).reshape(len(every), -1)
+        return np.column_stack([np.full(len(records), FREE), records])
 
     def values(self, states: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
         """Of each state (R, n) the largest changes, (R,) for each quantity; the best of all are kept."""

@@ -12,7 +12,7 @@ from predcube.tasks.learners import Learner
 from predcube.tasks.learners.records import Records
 from predcube.tasks.worst import WorstCase
 
-CASES = 50
+CASES = 40
 
 
 def data_sets(learner: Learner, h: HypothesisClass, n: int) -> int:
@@ -22,30 +22,25 @@ def data_sets(learner: Learner, h: HypothesisClass, n: int) -> int:
 
 
 def random_case(rng: np.random.Generator) -> tuple[Learner, HypothesisClass, int]:
-    """A learner, a class on up to 3 points and n ≤ 7 with between 60 and 10,000 data sets."""
+    """A learner, a class on up to 3 points, and n ≤ 23, with between 800 and 12,000 data sets."""
     while True:
-        k, n = int(rng.integers(1, 4)), int(rng.integers(2, 8))
+        k, n = int(rng.integers(1, 4)), int(rng.integers(2, 24))
         kind = str(rng.choice(["thresholds", "cube", "points", "intervals", "table"]))
         own: dict[str, Any] = {"points": k}
         if kind == "table":
             own = {"matrix": rng.integers(0, 2, (int(rng.integers(2, 6)), k)).tolist()}
         size, chunks = int(rng.integers(1, n + 1)), int(rng.integers(1, min(n, 4) + 1))
         a, b = rng.uniform(0.1, 4), rng.uniform(0.02, 0.4)
-        vote = {"kind": "df_realizable", "epsilon": a, "alpha": 0.1, "chunks": 1}
         family: dict[str, dict[str, Any]] = {
             "stable": {"gamma": a, "subset_size": size},
             "stable_flip": {"epsilon": a, "alpha": b, "subset_size": size},
             "exponential": {"epsilon": a},
-            "erm": {},
-            "df_realizable": {"epsilon": a, "alpha": 0.1, "chunks": chunks},
             "df_agnostic": {"epsilon": a, "chunks": chunks},
-            "subsample": {"inner": vote, "subset_size": size},
             "private": {"epsilon": 4.0, "alpha": b, "eta": 1 + a, "chunks": min(chunks, 3), "subset_size": size},
-            "subsample_average": {"chunks": chunks},
         }
         name = str(rng.choice(sorted(family)))
         learner, h = learners.build(name, **family[name]), hypotheses.build(kind, **own)
-        if learner.infeasible(n, h) is None and 60 < data_sets(learner, h, n) < 10_000:
+        if learner.infeasible(n, h) is None and 800 < data_sets(learner, h, n) < 12_000:
             return learner, h, n
 
 
@@ -60,13 +55,13 @@ def witnessed(got: WorstCase, learner: Learner, h: HypothesisClass, quantity: st
 
 
 def test_the_search_finds_the_worst_of_nearly_all_small_cases() -> None:
-    # It missed 6 of the 600 values of 300 cases from other seeds; 1 in 20 may be missed here.
+    # With other seeds it missed 1 in 60 values (one that takes the worst step in place of the best misses 1 in 6).
     rng = np.random.default_rng(11)
     found = 0
     for case in range(CASES):
         learner, h, n = random_case(rng)
         whole = worst_case(learner, h, n)
-        got = worst_case(learner, h, n, limit=whole.samples - 1, seed=case)
+        got = worst_case(learner, h, n, limit=whole.samples // 2, seed=case)
         assert (whole.kind, got.kind) == ("exhaustive", "lower bound by search")
         assert got.samples < whole.samples == got.possible
         for quantity in ("stability", "privacy_loss"):
@@ -87,8 +82,8 @@ def test_beyond_what_can_be_listed() -> None:
     got = worst_case(learner, h, 10, limit=4000, seed=3, progress=lambda *at: told.append(at))
     assert got.possible == math.comb(49, 10)
     assert not got.exhaustive
-    assert got.samples <= 4000 * (1 + 1 / 40) + 40
-    assert told[-1] == (min(got.samples, 4000), 4000)
+    assert got.samples <= 4000
+    assert told[-1] == (got.samples, 4000)
     assert got.privacy_loss == math.inf
     # Twenty points hold whatever three do, and a short search finds nearly all of that.
     few = worst_case(learner, hypotheses.build("thresholds", points=3), 10)
