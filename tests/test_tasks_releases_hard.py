@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from predcube.tasks import releases
 from predcube.tasks.frames import Frame, Total, total_of
 from predcube.tasks.releases import Fitted, minimisation
+from predcube.tasks.releases.losses import LOSSES
 
 type Floats = NDArray[np.float64]
 
@@ -125,6 +126,23 @@ def test_a_penalty_settles_collinear_and_constant_features(kind: str) -> None:
     assert np.abs(rows.mean(axis=0)).max() < 1e-13
 
 
+def test_a_column_of_rounding_counts_as_constant() -> None:
+    y, x, _ = base("linear")
+    rounding = np.where(np.arange(400) % 2, 0.1 + 0.2, 0.3)
+    assert np.ptp(rounding) > 0
+    fitted, _ = fit("linear", y, np.c_[x, rounding])
+    assert fitted.rank == 3
+    assert fitted.estimate[3] == 0
+    walked, _ = fit("gradient_descent", y, rounding[:, None], loss="squared", steps=2, rate=0.5, reveal="last")
+    assert walked.estimate[1] == 0
+
+
+def test_the_condition_of_a_penalised_design_is_free_of_units() -> None:
+    y, x, _ = base("ridge")
+    for scale in ([1.0, 1.0], [1e6, 1e-6]):
+        assert fit("ridge", y, x * scale, l2=0.1)[0].condition < 1.5
+
+
 def test_nearly_collinear_features_are_fitted_to_the_end() -> None:
     rng = np.random.default_rng(3)
     y, x, query = base("linear")
@@ -235,6 +253,16 @@ def test_a_fit_that_stops_early_is_refused(kind: str, monkeypatch: pytest.Monkey
     message = rf"^{kind}: the fit did not converge: a mean gradient is .* of its standard deviation.*l2 above 0$"
     with pytest.raises(ValueError, match=message):
         fit(kind, y, 3 * x)
+
+
+def test_margins_are_non_negative_along_separating_directions_alone() -> None:
+    y = np.array([0.0, 0, 1, 2])
+    for along, separates in (([-1.0, 0, 0, 0], True), ([-1.0, 0, 0, 1], False), ([1.0, 0, 0, 0], False)):
+        assert np.all(LOSSES["poisson"].margins(np.array(along), y) >= 0) == separates
+    y = np.array([0.0, 0, 1, 1])
+    for along, separates in (([-1.0, 0, 0, 2], True), ([-1.0, 0, -1, 1], False), ([1.0, 0, 0, 0], False)):
+        assert np.all(LOSSES["logistic"].margins(np.array(along), y) >= 0) == separates
+    assert not np.any(LOSSES["squared"].margins(np.ones(4), y) >= 0)
 
 
 def test_one_separated_row_of_many_is_found() -> None:

@@ -41,7 +41,6 @@ class Marginals:
         rows = self.rows + other.rows
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         mean = self.mean + (other.mean - self.mean) * (other.rows / max(rows, 1))
-        mean = np.where(low == high, low, mean)
         return type(self)(rows=rows, mean=mean, low=low, high=high, binary=self.binary & other.binary)
 
     @property
