@@ -7,7 +7,7 @@ the same call completes, with the bytes of a run that nothing stopped.
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,6 +17,8 @@ from typing import Any
 from predcube import storage
 from predcube.cluster import Fanout, Job, connect
 from predcube.pipeline.failures import BadInput
+from predcube.pipeline.kinds import kind_of
+from predcube.pipeline.kinds.base import Say
 from predcube.pipeline.mishaps import error_kinds
 from predcube.pipeline.planning import Plan
 from predcube.pipeline.planning import plan as make_plan
@@ -42,7 +44,8 @@ from predcube.storage import TileKey
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """How a run ended. Tiles: all there are, computed by this run, failed (by any), missing. ``science`` CPU seconds of
-    this run's tiles, ``wall`` seconds with ``workers`` workers up, ``trials_failed`` places that failed in them."""
+    this run's tiles, ``wall`` seconds with ``workers`` workers up, ``trials_failed`` places that failed in them.
+    ``whole``: whether every tile was wanted."""
 
     url: str
     tiles: int
@@ -54,6 +57,7 @@ class Summary:
     wall: float
     workers: int
     errors: tuple[storage.TileError, ...] = ()
+    whole: bool = True
 
     @property
     def busy(self) -> float:
@@ -68,17 +72,17 @@ class Summary:
                 f"{self.wall:.1f} s with {self.workers} workers, {self.busy:.0%} busy with science by CPU time",
             ]
         else:
-            parts = [f"all {self.tiles} tiles were there"]
+            parts = [f"all {self.tiles} tiles were there" if self.whole else "every tile that is needed was there"]
         if self.failed:
             parts.append(f"{self.failed} tiles with failures ({self.trials_failed} trials in this run)")
         if self.missing:
-            parts.append(f"{self.missing} missing")
+            parts.append(f"{self.missing} missing" if self.whole else f"{self.missing} that no answer needs")
         return "; ".join(parts)
 
     @property
     def status(self) -> int:
         """The exit status."""
-        return 1 if self.failed or self.missing else 0
+        return 1 if self.failed or (self.missing and self.whole) else 0
 
 
 def run(
@@ -99,7 +103,15 @@ def run(
     """
     with stoppable(str(store)):
         return execute(
-            prepare(spec, store, cluster=cluster, workers=workers, budget=budget, extend=extend),
+            prepare(
+                spec,
+                store,
+                cluster=cluster,
+                workers=workers,
+                budget=budget,
+                extend=extend,
+                say=progress.say if progress is not None else lambda text: None,
+            ),
             str(store),
             cluster=cluster,
             workers=workers,
@@ -117,11 +129,20 @@ def prepare(
     workers: int | None = None,
     budget: float | None = None,
     extend: bool = False,
+    say: Say = lambda text: None,
 ) -> Plan:
-    """The plan of a spec for a store, whose chunks are kept where it is there already."""
+    """The plan of a spec for a store, whose chunks are kept where it is there already. ``say`` hears of what takes
+    long."""
     sweep = spec if isinstance(spec, Sweep) else load_spec(spec)
     standing = reconcile(sweep, str(store), extend=extend)
-    made = make_plan(standing.sweep, workers=_connect(cluster, workers).workers, budget=budget, schema=standing.schema)
+    made = make_plan(
+        standing.sweep,
+        workers=_connect(cluster, workers).workers,
+        budget=budget,
+        schema=standing.schema,
+        url=None if standing.schema is None else str(store),
+        say=say,
+    )
     return replace(made, notes=(*made.notes, *standing.notes))
 
 
@@ -134,9 +155,11 @@ def execute(
     retry_failed: bool = False,
     extend: bool = False,
     progress: Display | None = None,
+    choose: Callable[[], list[TileKey]] | None = None,
 ) -> Summary:
     """Carry out a plan: make the cube at ``url`` (or resume, or with ``extend`` let it grow), compute what is missing,
-    reduce. The plan's schema must be the store's where there is one (``prepare`` sees to it)."""
+    reduce. The plan's schema must be the store's where there is one (``prepare`` sees to it). ``choose`` says which
+    tiles to compute next, round after round, until it names none."""
     progress = progress or Silent()
     with stoppable(url):
         fanout = _connect(cluster, workers)
@@ -148,10 +171,18 @@ def execute(
         attempts = {key: states.receipts[key].attempt + 1 for key in states.failed}
         kept = 0 if retry_failed else len(states.failed)
         tally = Tally(tiles=states.total, done=len(states.done), failed=kept, planned_left=0.0)
-        work = _Work(plan=plan, url=url, todo=todo, attempts=attempts, progress=progress)
+        work = _Work(plan=plan, url=url, attempts=attempts, progress=progress)
         with progress:
-            if todo:
-                work.run(fanout, tally)
+            batch = choose() if choose else todo
+            if batch:
+                with fanout:
+                    site = Site(url=url, generation=storage.generation(url), directory=plan.sweep.directory)
+                    kind_of(plan.sweep).before(
+                        plan.sweep, site, plan.preparation, fanout, progress.say, retry=retry_failed
+                    )
+                    while batch:
+                        work.run(fanout, batch, tally)
+                        batch = choose() if choose else []
             storage.drop_parts(url)  # of tiles whose worker was killed after the receipt and before it dropped them
             progress.say("reducing the surfaces")
             with storage.damage_named(url):
@@ -169,18 +200,17 @@ def execute(
             wall=work.wall,
             workers=fanout.workers,
             errors=tuple(error_kinds(url)) if after.failed else (),
+            whole=choose is None,
         )
 
 
 class _Work:
     """The tiles of one run, and what they took."""
 
-    def __init__(
-        self, *, plan: Plan, url: str, todo: list[TileKey], attempts: Mapping[TileKey, int], progress: Display
-    ) -> None:
+    def __init__(self, *, plan: Plan, url: str, attempts: Mapping[TileKey, int], progress: Display) -> None:
         self._plan = plan
         self._site = Site(url=url, generation=storage.generation(url), directory=plan.sweep.directory)
-        self._todo = todo
+        self._todo: list[TileKey] = []
         self._attempts = attempts
         self._progress = progress
         self._kept = storage.parts(url)  # what an earlier run had finished inside its tiles
@@ -188,36 +218,40 @@ class _Work:
         self.computed = self.trials_failed = 0
         self.science = self.wall = 0.0
 
-    def run(self, fanout: Fanout, tally: Tally) -> None:
-        plan = self._plan
+    def run(self, fanout: Fanout, todo: list[TileKey], tally: Tally) -> None:
+        """Computes some tiles on workers that are up."""
+        plan, before = self._plan, self.wall
+        self._todo = todo
         tally.planned_left = sum(self._seconds(key) for key in self._todo)
         share = _cells_in_a_tile(plan)
         counted: dict[TileKey, float] = {}  # planned seconds of a tile that are counted as done
-        with fanout:
-            begun = tally.begun = time.monotonic()
-            self._progress.begin(tally)
-            with closing(fanout.run(program(self._site), self._jobs())) as outcomes:
-                for outcome in outcomes:
-                    key: TileKey = outcome.key  # type: ignore[assignment]
-                    if outcome.leaves_done is not None:
-                        reached = self._seconds(key) * outcome.leaves_done / (self._leaves[key] + 1)
-                    else:
-                        receipt = outcome.result
-                        if outcome.error is not None:
-                            receipt = give_up(self._site, self._tile(key), outcome.error)
-                        reached = self._seconds(key)
-                        self.computed += 1
-                        self.science += receipt.cpu_seconds
-                        self.trials_failed += receipt.failed
-                        tally.failed += bool(receipt.failed)
-                        tally.done += not receipt.failed
-                        tally.cells += share
-                    step = reached - counted.get(key, 0.0)
-                    counted[key] = reached
-                    tally.planned_done += step
-                    tally.planned_left -= step
-                    self.wall = time.monotonic() - begun
-                    self._progress.update(tally)
+        begun = time.monotonic()
+        if not self.computed:
+            tally.begun = begun
+        tally.tiles = tally.done + tally.failed + len(todo)
+        self._progress.begin(tally)
+        with closing(fanout.run(program(self._site), self._jobs())) as outcomes:
+            for outcome in outcomes:
+                key: TileKey = outcome.key  # type: ignore[assignment]
+                if outcome.leaves_done is not None:
+                    reached = self._seconds(key) * outcome.leaves_done / (self._leaves[key] + 1)
+                else:
+                    receipt = outcome.result
+                    if outcome.error is not None:
+                        receipt = give_up(self._site, self._tile(key), outcome.error)
+                    reached = self._seconds(key)
+                    self.computed += 1
+                    self.science += receipt.cpu_seconds
+                    self.trials_failed += receipt.failed
+                    tally.failed += bool(receipt.failed)
+                    tally.done += not receipt.failed
+                    tally.cells += share
+                step = reached - counted.get(key, 0.0)
+                counted[key] = reached
+                tally.planned_done += step
+                tally.planned_left -= step
+                self.wall = before + time.monotonic() - begun
+                self._progress.update(tally)
 
     def _height(self, place: Place, workload: int, level: int) -> int:
         """The height of a workload's leaves: that of the parts that an earlier run kept, where there are any, since

@@ -1,4 +1,4 @@
-"""What the cells of a predictability sweep need of its tables: in goes a sweep, out come samples, fits and laws by name.
+"""What cells of a predictability sweep need of its tables: in goes a sweep, out come samples, fits and laws by name.
 
 A sample is the complete rows of a table, a release, a process and a family of queries; a fit is a release on a sample's
 rows, whoever else uses the same rows; a law is that of a fit under a process, for as many families as drop the same

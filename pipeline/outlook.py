@@ -44,6 +44,8 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "memory_bytes_per_worker": plan.memory,
         "disk_bytes": plan.bytes,
         "notes": list(plan.notes),
+        "tables": [] if plan.preparation is None else list(plan.preparation.lines),
+        "passes": 0 if plan.preparation is None else plan.preparation.passes,
         "grid": cells,
     }
 
@@ -70,6 +72,11 @@ def as_text(plan: Plan) -> RenderableType:
     shape = " × ".join(f"{a.chunk} {a.name}" for a in plan.schema.axes)
     table.add_row("tiles", f"{plan.tiles} of {shape}{span}")
     table.add_row("tasks", f"{plan.tasks}")
+    if plan.preparation is not None:
+        for i, line in enumerate(plan.preparation.lines):
+            table.add_row("" if i else "tables", line)
+        passes = plan.preparation.passes
+        table.add_row("passes", f"{passes} over the tables, {duration(plan.preparation.seconds)} of core time")
     table.add_row("methods", ", ".join(f"{m}: {c} cells" for m, c in methods.most_common()))
     if reasons:
         table.add_row("infeasible", f"{sum(reasons.values())} of {plan.cells} cells")

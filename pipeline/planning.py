@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from predcube.pipeline.costs import Costs, calibrate
 from predcube.pipeline.failures import BadInput, OverBudget
 from predcube.pipeline.kinds import kind_of
-from predcube.pipeline.kinds.base import Counts, Work
+from predcube.pipeline.kinds.base import Counts, Preparation, Say, Work
 from predcube.pipeline.shaping import blueprint, bytes_on_disk, chunk_lengths, tile_seconds
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.storage.schema import CubeSchema, TileKey
@@ -59,6 +59,7 @@ class Plan:
     tasks: int  # tiles that are one task, and the leaves of those that are fanned out
     tile_seconds: NDArray[np.float64]  # shape schema.tiles
     notes: tuple[str, ...]
+    preparation: Preparation | None = None
 
     @property
     def tiles(self) -> int:
@@ -107,20 +108,24 @@ def plan(
     budget: float | None = None,
     schema: CubeSchema | None = None,
     costs: Costs | None = None,
+    url: str | None = None,
+    say: Say = lambda text: None,
 ) -> Plan:
     """Plan a sweep for ``workers`` (default: the cores this process may use) within ``budget`` core-hours.
 
-    ``schema`` is that of an existing store, whose chunk lengths are kept; ``costs`` (default: calibrated here) are the
-    speeds of this machine. Raises ``OverBudget``, before anything starts.
+    ``schema`` is that of an existing store, whose chunk lengths are kept, and ``url`` its place; ``costs`` (default:
+    calibrated here) are the speeds of this machine; ``say`` hears of what takes long. Raises ``OverBudget``, before
+    anything starts.
     """
     if budget is not None and not budget >= 0:
         raise BadInput(f"budget {budget:g}: must be at least 0; give core-hours, as in --budget 0.5")
     workers = workers or len(os.sched_getaffinity(0))
-    groups = kind_of(sweep).groups(sweep)
+    preparation = kind_of(sweep).prepare(sweep, url, say)
+    groups = kind_of(sweep).groups(sweep, preparation)
     which = groups.which
     estimates = _estimates(groups.works, costs)
     seconds = np.array([e.seconds for e in estimates])[which]
-    core_seconds = float(seconds.sum()) * sweep.trials
+    core_seconds = float(seconds.sum()) * sweep.trials + (preparation.seconds if preparation else 0.0)
     if schema is None:
         lengths = chunk_lengths(sweep, seconds, workers)
         schema = blueprint(sweep, lengths, _versions())
@@ -132,11 +137,12 @@ def plan(
         which=which,
         workers=workers,
         core_seconds=core_seconds,
-        memory=_interpreter() + max((e.memory for e in estimates), default=0),
+        memory=_interpreter() + max([preparation.memory if preparation else 0, *(e.memory for e in estimates)]),
         bytes=bytes_on_disk(schema),
         tasks=0,
         tile_seconds=per_tile,
         notes=sweep.notes,
+        preparation=preparation,
     )
     if budget is not None and core_seconds > budget * 3600:
         raise OverBudget(_over(made, seconds, budget))

@@ -55,13 +55,13 @@ def query(
 
 
 def _shown(data: xr.Dataset, fixed: Container[str]) -> set[str]:
-    """The axes that rows run over unless told otherwise: the cells', and those of quantities' own that are fixed, have
-    one value, or without which there is no quantity."""
+    """The axes that rows run over unless told otherwise: the cells', and those of quantities' own that are names of
+    things (queries), are fixed, have one value, or without which there is no quantity."""
     cells = set(map(str, data["status"].dims)) if "status" in data.data_vars else set(map(str, data.dims))
     own = {str(d) for q in quantities_of(data) for d in data[q].dims} - cells
     if all(set(data[q].dims) - cells for q in quantities_of(data)):
         return cells | own
-    return cells | {d for d in own if d in fixed or data.sizes[d] == 1}
+    return cells | {d for d in own if d in fixed or data.sizes[d] == 1 or data[d].dtype.kind not in "iuf"}
 
 
 def _aside(data: xr.Dataset, fixed: Container[str]) -> dict[str, list[str]]:

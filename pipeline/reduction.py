@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from predcube.pipeline.opening import CELL_STATUSES, DONE, FAILED, INFEASIBLE, MISSING, PARTIAL, ascending
-from predcube.pipeline.quantities import QUANTITIES
+from predcube.pipeline.quantities import PREDICTABILITY, QUANTITIES
 from predcube.pipeline.targets import Limit, limits_of, smallest_n
 from predcube.storage import StoreError, open_cube, write_surfaces
 from predcube.tasks.intervals import LEVEL, clopper_pearson, student_t
@@ -38,7 +38,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
 }
 """What a mean can be at all: an interval is cut to it."""
 
-CERTAIN = frozenset(name for name, about in QUANTITIES.items() if about.certain)
+CERTAIN = frozenset(name for known in (QUANTITIES, PREDICTABILITY) for name, about in known.items() if about.certain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,8 @@ def surfaces(
         # Codes that say how a cell was measured are the same in all its trials; 0 (missing) gives way.
         if variable.dtype == np.uint8 and name != "status" and not name.endswith("_status"):
             codes = _reduce(trials, [name], axes, block_bytes, lambda c: {"code": c.max(axis=-1)})
-            found[name] = xr.Variable(axes, codes["code"], dict(variable.attrs))
+            own = (str(d) for d in variable.dims if d not in axes and d != "trial")
+            found[name] = xr.Variable((*axes, *own), codes["code"], dict(variable.attrs))
     coordinates = {d: xr.Variable(d, trials[d].values, trials[d].attrs) for d in trials.coords if d != "trial"}
     result = ascending(xr.Dataset(found, coords=coordinates))
     result.attrs = {"quantities": json.dumps(quantities), **_totals(trials, axes, block_bytes)}

@@ -216,7 +216,7 @@ def _failures(m: Material) -> Iterator[str]:
     if errors:
         lines = [(e.message, str(e.count), _place_of(m, e.key)) for e in errors[:50]]
         parts.append(paragraph("Failed, by error:") + listing(("error", "tiles", "first at"), lines))
-    found = kind_of(m.sweep).reasons(m.sweep, m.data)
+    found = kind_of(m.sweep).reasons(m.sweep, m.data, m.store)
     if found:
         parts.append(
             paragraph("Infeasible: the learner cannot run there, which is no failure.")

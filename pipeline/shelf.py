@@ -7,15 +7,17 @@ is an error says so wherever it is taken.
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from predcube.pipeline import stored
 from predcube.storage import moments
 
-HELD = 256
-"""Results that a shelf keeps in memory besides those it has put itself without a store."""
+HELD = 64
+"""Results of a store that a shelf keeps in memory."""
+
+BUNDLE = "bundle"
 
 
 class Broken(ValueError):
@@ -34,19 +36,21 @@ class Shelf:
     def __init__(self, url: str | None = None) -> None:
         self.url = url
         self._held: OrderedDict[str, Any] = OrderedDict()
-        self._names: set[str] = set(moments.entry_names(url)) if url is not None else set()
+        self._small: dict[str, Any] = {}  # results that lie together in bundles
+        self._bundles: set[str] = set()  # those that were read
 
     def find(self, name: str) -> Any:
         """A result, None where there is none. Raises ``Broken`` where it is an error."""
-        if name not in self._held:
-            entry = None if self.url is None or name not in self._names else moments.get_entry(self.url, name)
-            if entry is None:
-                return None
-            self._hold(name, stored.decode(*entry))
-        self._held.move_to_end(name)
-        found = self._held[name]
+        found = self._small.get(name, self._held.get(name))
+        if found is None and self.url is not None:
+            entry = moments.get_entry(self.url, name)
+            found = self._bundled(name) if entry is None else stored.decode(*entry)
+        if found is None:
+            return None
         if isinstance(found, dict) and found.keys() == {"error"}:
             raise Broken(found["error"])
+        if name not in self._small:
+            self._hold(name, found)
         return found
 
     def has(self, name: str) -> bool:
@@ -60,8 +64,15 @@ class Shelf:
         """Keeps a result."""
         if self.url is not None:
             moments.put_entry(self.url, name, *stored.encode(result))
-            self._names.add(name)
         self._hold(name, result)
+
+    def put_together(self, results: Mapping[str, Any]) -> None:
+        """Keeps small results as one entry: a store of ten thousand entries is slow to open."""
+        if self.url is not None and results:
+            bundle = name_of(BUNDLE, sorted(results))
+            moments.put_entry(self.url, bundle, *stored.encode(dict(results)))
+            self._bundles.add(bundle)
+        self._small |= results
 
     def fail(self, name: str, error: str) -> None:
         """Keeps an error in a result's place."""
@@ -73,21 +84,26 @@ class Shelf:
             try:
                 self.find(name)
             except Broken:
-                del self._held[name]
-                self._names.discard(name)
+                self._held.pop(name, None)
                 if self.url is not None:
                     moments.drop_entries(self.url, [name])
 
-    def moved_to(self, url: str) -> "Shelf":
-        """The shelf of a store with what this one holds put there too."""
-        shelf = Shelf(url)
-        for name, result in self._held.items():
-            if name not in shelf._names:
-                shelf.put(name, result)
-        return shelf
+    def _bundled(self, name: str) -> Any:
+        """A small result of a store, whose bundles are read the first time that one is missing."""
+        if self.url is None:
+            return None
+        for bundle in moments.entry_names(self.url):
+            if bundle.startswith(f"{BUNDLE}_") and bundle not in self._bundles:
+                self._bundles.add(bundle)
+                entry = moments.get_entry(self.url, bundle)
+                self._small |= {} if entry is None else stored.decode(*entry)
+        return self._small.get(name)
 
     def _hold(self, name: str, result: Any) -> None:
+        if self.url is not None and isinstance(result, dict) and result.keys() == {"error"}:
+            return  # another run may mend it
         self._held[name] = result
+        self._held.move_to_end(name)
         while self.url is not None and len(self._held) > HELD:
             self._held.popitem(last=False)
 

@@ -64,7 +64,6 @@ BAD = {
     "an unknown target": ("measure/targets", {"excess": 0.1}, "measure.targets.excess: ", "excess_error"),
     "a target not measured": ("measure/targets", {"stability": 0.1}, "measure.targets.stability: ", "is not measured"),
     "a confidence of 1": ("measure/targets", {"confidence": 1}, "measure.targets.confidence: 1 is out of range", "< 1"),
-    "the other kind of sweep": ("kind", "predictability", "kind: ", "is not built in yet"),
     "a number in quotes": ("learner/gamma", "0.1", 'learner.gamma: "0.1" is a string', "without quotes"),
     "a boolean for a number": ("learner/gamma", True, "learner.gamma: true is a boolean", "number > 0"),
     "a boolean for an integer": ("trials", True, "trials: true is a boolean", "an integer ≥ 1"),

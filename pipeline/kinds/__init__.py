@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from predcube.pipeline.kinds.base import Kind
+from predcube.pipeline.kinds.predictability import Predictability
 from predcube.pipeline.kinds.prediction import Prediction
 from predcube.pipeline.spec.sweep import Sweep
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (Prediction(),)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (Prediction(), Predictability())}
 
 
 def kind_of(sweep: Sweep) -> Kind:

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from predcube.cluster import Fanout
 from predcube.pipeline.spec.grammar import GRAMMARS, Grammar
 from predcube.pipeline.spec.mistakes import Mistakes
 from predcube.pipeline.spec.sweep import Sweep
@@ -81,6 +82,21 @@ class Reason:
     example: str
 
 
+type Say = Callable[[str], None]
+"""Says one line to whoever waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What is known of a sweep's data when it is planned: ``lines`` in words; core-``seconds`` and ``passes`` over its
+    tables that are left to do before the first tile; ``memory``: bytes of a worker that reads them."""
+
+    lines: tuple[str, ...]
+    seconds: float
+    passes: int
+    memory: int
+
+
 class Bench(Protocol):
     """A worker's place at one sweep; what it has built it keeps."""
 
@@ -113,8 +129,20 @@ class Kind(ABC):
     def check(self, sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:
         """The sweep with what its sections name read, or mistakes."""
 
+    def prepare(self, sweep: Sweep, url: str | None, say: Say) -> Preparation | None:
+        """Whatever has to be looked at before a sweep can be planned; ``url``: of the store, where there is one. Writes
+        nothing."""
+        return None
+
     @abstractmethod
-    def groups(self, sweep: Sweep) -> Groups: ...
+    def groups(self, sweep: Sweep, preparation: Preparation | None) -> Groups: ...
+
+    def before(
+        self, sweep: Sweep, site: Site, preparation: Preparation | None, fanout: Fanout, say: Say, *, retry: bool
+    ) -> None:
+        """Whatever the driver has to compute, and keep in the store, before the first tile. ``fanout`` is entered;
+        ``retry``: what failed is tried again."""
+        return
 
     @abstractmethod
     def bench(self, site: Site, sweep: Sweep) -> Bench: ...
@@ -140,7 +168,7 @@ class Kind(ABC):
         """The surfaces with what theory says beside them."""
 
     @abstractmethod
-    def reasons(self, sweep: Sweep, surfaces: xr.Dataset) -> tuple[Reason, ...]:
+    def reasons(self, sweep: Sweep, surfaces: xr.Dataset, store: str) -> tuple[Reason, ...]:
         """Why the cells that the surfaces call infeasible are, the most frequent reason first."""
 
 

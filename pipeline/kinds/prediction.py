@@ -14,7 +14,7 @@ from predcube.cluster import describe
 from predcube.pipeline import dimensions
 from predcube.pipeline.building import build_problem
 from predcube.pipeline.grid import Grid
-from predcube.pipeline.kinds.base import Bench, Code, Counts, Groups, Kind, Reason, sorted_reasons
+from predcube.pipeline.kinds.base import Bench, Code, Counts, Groups, Kind, Preparation, Reason, sorted_reasons
 from predcube.pipeline.opening import INFEASIBLE as INFEASIBLE_CELL
 from predcube.pipeline.spec.mistakes import Mistakes
 from predcube.pipeline.spec.sweep import Sweep
@@ -146,7 +146,7 @@ class Prediction(Kind):
             feasibility.check(read, mistakes)
         return read
 
-    def groups(self, sweep: Sweep) -> Groups:
+    def groups(self, sweep: Sweep, preparation: Preparation | None = None) -> Groups:
         grid = Grid(sweep)
         rows, which = grid.groups
         works = tuple(_Trial(problem=grid.problem(row), outside=grid.outside(row)) for row in rows)
@@ -175,7 +175,7 @@ class Prediction(Kind):
 
         return beside(surfaces, sweep)
 
-    def reasons(self, sweep: Sweep, surfaces: xr.Dataset) -> tuple[Reason, ...]:
+    def reasons(self, sweep: Sweep, surfaces: xr.Dataset, store: str = "") -> tuple[Reason, ...]:
         """The learner is asked first, since it needs no data: the law, which may be a table that lies elsewhere by now,
         only about cells that the learner has nothing against."""
         dims = tuple(a.name for a in sweep.axes)

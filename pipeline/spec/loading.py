@@ -67,11 +67,6 @@ class _Loader:
         raw = self.source.raw
         kind = raw.get("kind", PREDICTION.kind)
         grammar = GRAMMARS.get(kind, PREDICTION) if isinstance(kind, str) else PREDICTION
-        if kind == "predictability" and kind not in GRAMMARS:
-            self.mistakes.add(
-                "kind", 'this version builds "prediction" sweeps alone; "predictability" is not built in yet'
-            )
-            return None
         if isinstance(raw.get("n"), list | dict):
             self.mistakes.add("n", f"{show(raw['n'])} is {noun(raw['n'])}; write the values of an axis under [sweep]")
             raw = {k: v for k, v in raw.items() if k != "n"}
@@ -85,7 +80,8 @@ class _Loader:
         choices = Choices(grammar=grammar, mistakes=self.mistakes, directory=self.source.directory)
         for role in grammar.roles:
             own = [e for e in entries if e.role == role]
-            if role in grammar.defaults and file.get(role) is None and all("." in e.path for e in own):
+            given = file.get(role) is not None or any(e.path in (role, f"{role}.kind") for e in own)
+            if role in grammar.defaults and not given:
                 file[role] = dict(grammar.defaults[role])
             choices.section(role, file, own)
         for entry in entries:

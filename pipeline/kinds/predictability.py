@@ -1,0 +1,353 @@
+"""Sweeps of predictability: a cell is a table, queries, a release, a breach process, noise and a loss.
+
+The tables are summed up once for all cells; after that a cell is algebra of the size of the release.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from predcube.cluster import Fanout, describe
+from predcube.pipeline.cells import TARGETS, Cells, Infeasible, caution_meanings, query_dimension, refusal
+from predcube.pipeline.failures import BadInput
+from predcube.pipeline.kinds.base import (
+    Bench,
+    Code,
+    Counts,
+    Groups,
+    Kind,
+    Preparation,
+    Reason,
+    Say,
+    sorted_reasons,
+)
+from predcube.pipeline.needs import ROLES, Needs
+from predcube.pipeline.opening import INFEASIBLE as INFEASIBLE_CELL
+from predcube.pipeline.samples import Sample
+from predcube.pipeline.shelf import Shelf, shelf_at
+from predcube.pipeline.spec import schemas
+from predcube.pipeline.spec.mistakes import Mistakes
+from predcube.pipeline.spec.sweep import Sweep
+from predcube.pipeline.summaries import Tables
+from predcube.pipeline.tiles import Blank, Measured, Part, Place, Site
+from predcube.storage import FAILED, INFEASIBLE
+from predcube.storage.schema import Axis
+from predcube.tasks.gains import Gains, Measure
+from predcube.tasks.mixture.base import Workload
+from predcube.tasks.noises import build as noise_of
+from predcube.tasks.processes import Law
+from predcube.tasks.processes import build as process_of
+from predcube.tasks.releases import Release
+from predcube.tasks.releases.gradient_descent import GradientDescent
+from predcube.tasks.releases.stack import Stack
+
+DRAWN = frozenset({"simulated_gain", "simulated_ratio", "family_gain"})
+"""Quantities that take draws."""
+
+ITERATED = {"logistic": 8, "poisson": 8}
+"""About how many passes a fit takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Trial:
+    """A cell's trial as planning sees it. queries, moments: Q and d. draws: of the quantities that take some."""
+
+    reason: str | None
+    queries: int
+    moments: int
+    draws: int
+    rows: int
+
+    def infeasible(self) -> str | None:
+        return self.reason
+
+    def method(self) -> str:
+        return "exact and drawn" if self.draws else "exact"
+
+    def operations(self) -> Counts:
+        found = {"values": float(self.queries * self.moments)}
+        if self.draws:
+            found["draws"] = float(self.draws) * self.queries * (self.queries + self.moments)
+        return found
+
+    def shared(self) -> Counts:
+        return {}
+
+    def memory(self) -> int:
+        return 2**24 + 64 * self.moments**2 + 64 * self.queries * (self.moments + self.queries)
+
+    def blocks(self) -> int:
+        return 1
+
+    def measure(self, trial: int) -> object:
+        """The values of a made-up law of this size: no row has to be read to time it."""
+        if self.draws:
+            raise NotImplementedError("draws are not timed")
+        rng = np.random.default_rng(0)
+        d = self.moments
+        factor = rng.standard_normal((d, 2 * d))
+        law = Law(
+            rows=10**4,
+            p=np.full(self.queries, 0.5),
+            s1=np.full(self.queries, float(d)),
+            cross=rng.standard_normal((self.queries, d)) / d,
+            variance=factor @ factor.T,
+            binary=np.ones(self.queries, dtype=np.bool_),
+            constant=np.zeros(self.queries, dtype=np.bool_),
+        )
+        gains = Gains(law=law, coordinates=_Plain(curvature=np.eye(d), units=np.eye(d), members=(d,)))
+        return gains.values(process_of("iid", size=100), noise_of("isotropic", sd=0.1), Measure())
+
+    def longest(self) -> tuple[Callable[[int], object], int] | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plain:
+    """Coordinates of a made-up release."""
+
+    curvature: NDArray[np.float64]
+    units: NDArray[np.float64]
+    members: tuple[int, ...]
+    gram: NDArray[np.float64] | None = None
+
+
+class _Bench:
+    """See ``Bench``."""
+
+    def __init__(self, site: Site, sweep: Sweep) -> None:
+        self._needs = Needs(sweep)
+        self._cells = Cells(self._needs, shelf_at(site.url, site.generation))
+
+    def infeasible(self, index: tuple[int, ...]) -> str | None:
+        return self._cells.infeasible(self._needs.codes(index))
+
+    def workloads(self, place: Place) -> Sequence[Workload]:
+        return ()
+
+    def fill(
+        self, blank: Blank, places: Iterable[Place], parts: Mapping[Place, Mapping[int, Part]]
+    ) -> Iterator[tuple[Place, str]]:
+        for place in places:
+            try:
+                measured: Measured = self._cells.measure(self._needs.codes(place[0]), place[1])
+                wrong = blank.put(place, measured)
+            except Infeasible:
+                blank.mark(place, INFEASIBLE)
+                continue
+            except Exception as e:
+                blank.mark(place, FAILED)
+                wrong = [str(e) if isinstance(e, ValueError) else describe(e)]
+            for text in wrong:
+                yield place, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Preparation(Preparation):
+    """The samples of a sweep, counted; ``new``: those that the store has not."""
+
+    shelf: Shelf
+    new: Mapping[str, Any]
+
+
+class Predictability(Kind):
+    """Sweeps of predictability."""
+
+    name = "predictability"
+
+    def check(self, sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:
+        found = schemas.check(sweep, mistakes, notes)
+        if (
+            not mistakes.found
+            and found.measure.get("tau") is not None
+            and not any(m.loss == "log" for m in Needs(found).measures)
+        ):
+            mistakes.add("measure.tau", 'τ is of the log loss, and none is measured; set loss = "log" or drop it')
+        return found
+
+    def prepare(self, sweep: Sweep, url: str | None, say: Say) -> Preparation:
+        needs, stored = Needs(sweep), Shelf(url)
+        shelf = Shelf()  # planning writes nothing
+        known = {n: found for n, *_ in needs.samples() if (found := stored.find(n)) is not None}
+        shelf.put_together(known)
+        tables = Tables(needs, shelf, directory=sweep.directory, say=say)
+        tables.count()
+        needed = needs.needed(shelf)
+        lines = tuple(_lines(needs, shelf))
+        seconds = 0.0
+        left = 0
+        for t in range(len(needs.tables)):
+            fits = [f for f in needed.fits.values() if f.table == t]
+            laws = [w for w in needed.laws.values() if w.table == t]
+            rounds = max((passes_of(needs.releases[f.release]) for f in fits if not stored.has(f.name)), default=0)
+            rounds += any(not stored.has(w.name) for w in laws)
+            left += rounds
+            width = sum(len(w.view.queries) + len(w.view.inputs) for w in laws)
+            rows = tables.rows(t).count if rounds else 0
+            seconds += rounds * rows * (len(needs.queries) + 4) * 2e-8 + rows * width * 5e-9
+        seconds = max(seconds, tables.seconds * left)
+        new = {n: shelf.find(n) for n, *_ in needs.samples() if n not in known}
+        return _Preparation(lines=lines, seconds=seconds, passes=left, memory=_memory(needs), shelf=shelf, new=new)
+
+    def groups(self, sweep: Sweep, preparation: Preparation | None) -> Groups:
+        if not isinstance(preparation, _Preparation):
+            raise AssertionError("a predictability sweep is planned after its rows are counted")
+        return _groups(Needs(sweep), preparation.shelf)
+
+    def before(
+        self, sweep: Sweep, site: Site, preparation: Preparation | None, fanout: Fanout, say: Say, *, retry: bool
+    ) -> None:
+        if not isinstance(preparation, _Preparation):
+            raise AssertionError("a predictability sweep is run after its rows are counted")
+        shelf = Shelf(site.url)
+        if any(not shelf.has(name) for name in preparation.new):
+            shelf.put_together(preparation.new)
+        tables = Tables(
+            Needs(sweep), shelf, directory=site.directory, fanout=fanout, generation=site.generation, say=say
+        )
+        tables.count()
+        tables.sum_up(retry=retry)
+
+    def bench(self, site: Site, sweep: Sweep) -> Bench:
+        return _Bench(site, sweep)
+
+    def codes(self, sweep: Sweep) -> tuple[Code, ...]:
+        return (
+            Code(
+                name="cautions",
+                meanings=caution_meanings(),
+                description="few_shards: first order in the number of shards; linear_attacker: a Bayes attacker gains "
+                "more; ill_conditioned: few digits are left of the smallest direction; constant_query: it is 0",
+            ),
+            Code(name="target_rows", meanings=TARGETS, description="whose mean the attacker predicts"),
+        )
+
+    def dimensions(self, sweep: Sweep) -> Mapping[str, tuple[str, ...]]:
+        if not query_dimension(Needs(sweep)):
+            return {}
+        known = self.grammar.quantities
+        found = {q: known[q].extra for q in self.measured(sweep) if known[q].extra}
+        return {**found, "cautions": ("query",)}
+
+    def extra_axes(self, sweep: Sweep) -> tuple[Axis, ...]:
+        needs = Needs(sweep)
+        if not query_dimension(needs):
+            return ()
+        names = np.array(needs.queries[0]["names"], dtype=np.str_)
+        about = {"long_name": "query", "description": "names of the queries of the spec"}
+        return (Axis(name="query", values=names, chunk=len(names), attributes=about),)
+
+    def beside(self, surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
+        return surfaces
+
+    def reasons(self, sweep: Sweep, surfaces: xr.Dataset, store: str) -> tuple[Reason, ...]:
+        needs = Needs(sweep)
+        dims = tuple(a.name for a in sweep.axes)
+        axes = {a.name: a.coordinate() for a in sweep.axes}
+        status = surfaces["status"].reindex(axes, fill_value=np.uint8(0)).transpose(*dims).values
+        marked = np.argwhere(status == INFEASIBLE_CELL)
+        if not len(marked):
+            return ()
+        cells = Cells(needs, Shelf(store))
+        found: dict[str, NDArray[np.bool_]] = {}
+        for row in marked:
+            index = tuple(int(i) for i in row)
+            try:
+                reason = cells.infeasible(needs.codes(index)) or "not known"
+            except KeyError:
+                reason = "not known"
+            found.setdefault(reason, np.zeros(sweep.shape, dtype=np.bool_))[index] = True
+        return sorted_reasons(sweep, found)
+
+
+def passes_of(release: Release) -> int:
+    """About how many passes a fit takes."""
+    if isinstance(release, Stack):
+        return sum(map(passes_of, release.releases))
+    if isinstance(release, GradientDescent):
+        return 1 if release.loss == "squared" else 2 + release.steps
+    return ITERATED.get(release.kind, 1)
+
+
+def _groups(needs: Needs, shelf: Shelf) -> Groups:
+    """Cells by what their feasibility and cost depend on: the sample's counts, not which queries they are of."""
+    sweep = needs.sweep
+    codes = {role: np.broadcast_to(needs.parts[role].codes, sweep.shape) for role in ROLES}
+    signatures: dict[object, int] = {}
+    examples: list[tuple[Sample, int, int]] = []  # a sample, Q, d
+    shape = tuple(len(needs.parts[r].values) for r in ("table", "query", "release", "process"))
+    which = np.zeros(shape, dtype=np.int64)
+    for t, q, r, p in np.ndindex(*shape):
+        sample = needs.sample(shelf, t, q, r, needs.leaders[p])
+        if sample is None:
+            raise AssertionError("a sample that was counted is gone")
+        width = len(needs.queries[q]["names"])
+        size = len(needs.releases[r].names)
+        groups = None if sample.groups is None else (sample.groups.labels, sample.groups.counts.tobytes())
+        binary = sample.queries is None or bool(sample.queries.binary.all())
+        key = (sample.rows, hash(groups), width, size, binary, p)
+        if key not in signatures:
+            signatures[key] = len(examples)
+            examples.append((sample, width, size))
+        which[t, q, r, p] = signatures[key]
+    flat = which[codes["table"], codes["query"], codes["release"], codes["process"]]
+    kinds = [noise.kind for noise in needs.noises]
+    schemes = np.array([kinds.index(k) for k in kinds])
+    for extra, count in (
+        (codes["process"], shape[3]),
+        (schemes[codes["noise"]], len(kinds)),
+        (codes["measure"], len(needs.measures)),
+    ):
+        flat = flat * count + extra
+    _, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
+    works = []
+    for place in first:
+        index = np.unravel_index(place, sweep.shape) if sweep.shape else ()
+        t, q, r, p, n, m = needs.codes(tuple(int(i) for i in index))
+        sample, width, size = examples[which[t, q, r, p]]
+        drawn = not DRAWN.isdisjoint(sweep.quantities)
+        works.append(
+            _Trial(
+                reason=refusal(sample, needs.processes[p], needs.noises[n], needs.measures[m], width),
+                queries=width,
+                moments=size,
+                draws=int(needs.parts["measure"].values[m]["draws"]) if drawn else 0,
+                rows=sample.rows,
+            )
+        )
+    if works and all(w.reason is not None for w in works):
+        reasons = list(dict.fromkeys(str(w.reason) for w in works))
+        cells = "the cell is" if flat.size == 1 else f"all {flat.size} cells are"
+        raise BadInput(f"{cells} infeasible, nothing would be run: {'; '.join(reasons[:3])}")
+    return Groups(works=tuple(works), which=inverse.reshape(sweep.shape).astype(np.int32))
+
+
+def _lines(needs: Needs, shelf: Shelf) -> Iterator[str]:
+    """What the tables' samples are, in words."""
+    for t, section in enumerate(needs.tables):
+        found: Counter[tuple[int, int, str]] = Counter()
+        for name, table, _, _ in needs.samples():
+            if table == t:
+                sample = Sample(**shelf.find(name))
+                lost = ", ".join(f"{count:,} by {reason}" for reason, count in sample.dropped.items())
+                found[sample.rows, sample.total, lost] += 1
+        for (rows, total, lost), count in found.most_common(4):
+            said = f"{section['path']}: N = {rows:,} of {total:,} rows" + (f" (dropped: {lost})" if lost else "")
+            yield said + (f", for {count} of {sum(found.values())} samples" if len(found) > 1 else "")
+
+
+def _memory(needs: Needs) -> int:
+    """Bytes of one worker that reads: blocks of every expression, sums of every law."""
+    width = sum(len(s["expressions"]) for s in needs.queries) + sum(len(r.inputs) for r in needs.releases)
+    rows = max(needs.longest(t) for t in range(len(needs.tables)))
+    size = max(len(r.names) for r in needs.releases)
+    return math.ceil(3 * 8 * rows * width + 64 * width * size + 2**26)
+
+
+__all__ = ["Predictability"]
