@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from predcube.pipeline.building import distribution_of
-from predcube.pipeline.grid import Grid
+from predcube.pipeline.grid import Grid, Part
 from predcube.pipeline.spec.formulas import names
 from predcube.pipeline.spec.grammar import PREDICTION
 from predcube.pipeline.spec.mistakes import Mistakes, show, unknown
@@ -25,7 +25,7 @@ def check(sweep: Sweep, mistakes: Mistakes) -> None:
     """Adds a mistake for each section that does not build, and one where no cell is feasible."""
     grid = Grid(sweep)
     for role in PREDICTION.roles:
-        _check_sections(sweep, grid, role, mistakes)
+        check_sections(sweep, grid.parts[role], role, mistakes)
     if mistakes.found:
         return
     reasons: Counter[str] = Counter()
@@ -71,7 +71,7 @@ def check_formulas(sweep: Sweep, mistakes: Mistakes) -> None:
                 if part == "targets" and any(sweep.limit(index, q) < 0 for q in sweep.targets.limits):
                     mistakes.add("measure.targets", "a formula is below 0; a target is at least 0")
             except ValueError as e:
-                mistakes.add("measure.targets" if part == "targets" else _section_place(sweep, part, index), str(e))
+                mistakes.add("measure.targets" if part == "targets" else section_place(sweep, part, index), str(e))
             if mistakes.found:
                 return
 
@@ -85,13 +85,12 @@ def _variants(sweep: Sweep, role: str) -> dict[str, Section]:
     return found
 
 
-def _check_sections(sweep: Sweep, grid: Grid, role: str, mistakes: Mistakes) -> None:
+def check_sections(sweep: Sweep, part: Part, role: str, mistakes: Mistakes) -> None:
     """Builds each distinct section of one role; the parameters that vary are named in the message."""
-    part = grid.parts[role]
     said: dict[tuple[str, str], list[str]] = {}
     for section, origin in zip(part.values, part.origins, strict=True):
         try:
-            if section["kind"] == "table" and role == "distribution":
+            if role == "distribution" and section["kind"] == "table":
                 distribution_of(section, sweep.directory)
             else:
                 build_section(role, section)
@@ -101,13 +100,14 @@ def _check_sections(sweep: Sweep, grid: Grid, role: str, mistakes: Mistakes) -> 
                 for axis, i in zip(sweep.axes, origin, strict=True)
                 if axis.section == role
             )
-            said.setdefault((_section_place(sweep, role, origin), str(e)), []).append(at)
+            said.setdefault((section_place(sweep, role, origin), str(e)), []).append(at)
     for (place, message), places in said.items():
         where = f" (at {places[0]}" + (f" and {len(places) - 1} more)" if len(places) > 1 else ")") if places[0] else ""
         mistakes.add(place, message + where)
 
 
-def _section_place(sweep: Sweep, role: str, index: tuple[int, ...]) -> str:
+def section_place(sweep: Sweep, role: str, index: tuple[int, ...]) -> str:
+    """Where in the file the section of a role at a cell stands."""
     for axis, i in zip(sweep.axes, index, strict=True):
         if axis.sections is not None and axis.section == role:
             return f"sweep.{axis.path}[{i}]"
