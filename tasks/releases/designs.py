@@ -84,9 +84,9 @@ class Design:
         """1 + r, the coordinates of γ."""
         return 1 + len(self.kept)
 
-    def predictors(self, features: Floats) -> Floats:
-        """(m, p) features as (m, 1 + r) rows (1, u)."""
-        out = np.empty((len(features), self.rank))
+    def predictors(self, features: Floats, out: Floats | None = None) -> Floats:
+        """(m, p) features as (m, 1 + r) rows (1, u), in ``out`` where it is given."""
+        out = np.empty((len(features), self.rank)) if out is None else out
         out[:, 0] = 1.0
         whole = len(self.kept) == features.shape[1]
         np.matmul((features if whole else features[:, self.kept]) - self.centre, self.transform, out=out[:, 1:])

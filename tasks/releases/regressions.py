@@ -5,6 +5,7 @@ the coordinates γ of a ``Design``: g_i = u_i·(∂ℓ/∂η)_i + l2·Pγ, and K
 """
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import parameters
 from predcube.tasks.frames import Frame, Total
+from predcube.tasks.moments import slices
 from predcube.tasks.releases.base import Fitted, Release, names_of
 from predcube.tasks.releases.designs import Design
 from predcube.tasks.releases.losses import LOSSES, Loss
@@ -42,9 +44,9 @@ class Model:
     def rule(self) -> Loss:
         return LOSSES[self.loss]
 
-    def predicted(self, inputs: Floats, gamma: Floats) -> tuple[Floats, Floats, Floats]:
+    def predicted(self, inputs: Floats, gamma: Floats, out: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """u (m, 1 + r), η − centre (m,) and y − centre (m,)."""
-        u = self.design.predictors(inputs[:, FEATURES])
+        u = self.design.predictors(inputs[:, FEATURES], out)
         return u, gamma[0] + u[:, 1:] @ gamma[1:], inputs[:, 0] - self.centre
 
     def slope(self, eta: Floats, y: Floats) -> Floats:
@@ -94,19 +96,22 @@ class Evaluate:
     step: Floats
 
     def __call__(self, frame: Frame) -> Evaluation:
-        u, eta, y = self.model.predicted(frame.inputs, self.gamma)
+        parts = slices(frame.rows, frame.inputs.shape[1])
+        return reduce(Evaluation.add, (self._of(frame.inputs[part]) for part in parts))
+
+    def _of(self, inputs: Floats) -> Evaluation:
+        u, eta, y = self.model.predicted(inputs, self.gamma)
         rule = self.model.rule
-        reach = float(np.max(np.abs(u @ self.step), initial=0.0))
+        reach = float(np.max(np.abs(u @ self.step)))
         # Far from the minimum e^η may overflow: the sums are then infinite, and the step is not taken.
         with np.errstate(over="ignore", invalid="ignore"):
             value = float(rule.value(eta, y).sum())
             slope = self.model.slope(eta, y)
             curvature = u.T @ (u * rule.curvature(eta, y)[:, None])
-            u *= slope[:, None]
-            gradient = u.sum(axis=0)
-            squares = np.einsum("ij,ij->j", u, u)
+            gradient = slope @ u
+            squares = np.square(slope) @ np.square(u)
         return Evaluation(
-            rows=frame.rows, value=value, gradient=gradient, squares=squares, curvature=curvature, reach=reach
+            rows=len(y), value=value, gradient=gradient, squares=squares, curvature=curvature, reach=reach
         )
 
 
@@ -121,11 +126,12 @@ class FittedRegression(Fitted):
         """Rows (m, d): g_i = u_i·∂ℓ/∂η + l2·Pγ at γ = Wλ (+ W·shift); 0 in coordinates that are not determined."""
         design = self.model.design
         gamma = self.gamma if shift is None else self.gamma + design.coordinates(shift)
-        u, eta, y = self.model.predicted(inputs, gamma)
         out = np.zeros((len(inputs), design.size))
-        np.multiply(u, self.model.slope(eta, y)[:, None], out=out[:, : design.rank])
-        if self.model.l2:
-            out[:, : design.rank] += self.model.pull(gamma)
+        for part in slices(len(inputs), design.size):
+            u, eta, y = self.model.predicted(inputs[part], gamma, out[part, : design.rank])
+            u *= self.model.slope(eta, y)[:, None]
+            if self.model.l2:
+                u += self.model.pull(gamma)
         return out
 
 

@@ -5,13 +5,14 @@ offset of 1e9 costs no digits; a constant column has its value as mean, exactly.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predcube.tasks.frames import Frame
-from predcube.tasks.moments import Moments
+from predcube.tasks.moments import Moments, slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,20 +28,22 @@ class Marginals:
     @classmethod
     def of(cls, frame: Frame) -> Self:
         x = frame.inputs
-        low = x.min(axis=0, initial=np.inf)
-        high = x.max(axis=0, initial=-np.inf)
+        return reduce(cls.add, (cls._of(x[part]) for part in slices(*x.shape)))
+
+    @classmethod
+    def _of(cls, x: NDArray[np.float64]) -> Self:
+        low, high = x.min(axis=0), x.max(axis=0)
         # The mean of differences from a value of the block keeps the digits that an offset would take.
-        first = x[:1].sum(axis=0)
-        mean = first + (x - first).sum(axis=0) / max(len(x), 1)
+        mean = x[0] + np.ones(len(x)) @ (x - x[0]) / len(x)
         binary = (low >= 0) & (high <= 1)
         for j in np.flatnonzero(binary):
             binary[j] = np.all((x[:, j] == 0) | (x[:, j] == 1))
-        return cls(rows=len(x), mean=mean, low=low, high=high, binary=binary | (len(x) == 0))
+        return cls(rows=len(x), mean=mean, low=low, high=high, binary=binary)
 
     def add(self, other: Self) -> Self:
         rows = self.rows + other.rows
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        mean = self.mean + (other.mean - self.mean) * (other.rows / max(rows, 1))
+        mean = self.mean + (other.mean - self.mean) * (other.rows / rows)
         return type(self)(rows=rows, mean=mean, low=low, high=high, binary=self.binary & other.binary)
 
     @property
