@@ -14,8 +14,10 @@ import numpy as np
 from predcube.pipeline.needs import Codes, Needs
 from predcube.pipeline.samples import Sample
 from predcube.pipeline.shelf import Shelf
+from predcube.pipeline.simulations import Simulations
 from predcube.pipeline.tiles import Measured
 from predcube.tasks import families, families_linear
+from predcube.tasks.attackers import Simulation
 from predcube.tasks.gains import Gains, Measure, Values
 from predcube.tasks.noises import Noise
 from predcube.tasks.noises.rank_one import RankOne
@@ -50,8 +52,10 @@ class Infeasible(Exception):
 class Cells:
     """Measures cells. What is factored or computed once is kept for the cells that share it."""
 
-    def __init__(self, needs: Needs, shelf: Shelf) -> None:
+    def __init__(self, needs: Needs, shelf: Shelf, directory: str = ".") -> None:
         self._needs, self._shelf = needs, shelf
+        self._simulations = Simulations(needs, directory)
+        self._simulated: tuple[tuple[Codes, int], Simulation] | None = None
         self._needed = needs.needed(shelf)
         self._gains: OrderedDict[tuple[str, int, int], Gains] = OrderedDict()
         self._values: OrderedDict[Codes, Values] = OrderedDict()
@@ -181,6 +185,27 @@ class Cells:
         bound = families_linear.ball_bound if options["family"] == "ball" else families_linear.l1_bound
         return bound(sigma1, matrix, radius=options["radius"], K=scale, H=largest).value
 
+    def simulated(self, codes: Codes, trial: int) -> Simulation:
+        """The attacker's draws of a trial."""
+        if self._simulated is None or self._simulated[0] != (codes, trial):
+            t, q, r, p, _, _ = codes
+            gains, sample = self.gains(codes), self.sample(codes)
+            fitted = self._shelf.find(self._needed.laws[self._needed.places[t, q, r, self._needs.leaders[p]][0]].fit)
+            found = self._simulations.run(codes, trial, gains, fitted, sample)
+            self._simulated = ((codes, trial), found)
+        return self._simulated[1]
+
+    def simulated_gain(self, codes: Codes, trial: int) -> Any:
+        found = self.simulated(codes, trial).simulated_gain
+        return found if self._wide else float(found[0])
+
+    def simulated_ratio(self, codes: Codes, trial: int) -> Any:
+        """What was gained over what is predicted: 1 where both are 0."""
+        run = self.simulated(codes, trial)
+        none = np.where(run.simulated_gain > 0, np.inf, 1.0)
+        found = np.where(np.isnan(run.simulated_ratio), none, run.simulated_ratio)
+        return found if self._wide else float(found[0])
+
     def _identity(self, codes: Codes) -> dict[str, Any]:
         """What identifies the draws of a cell: its sections' contents."""
         sections = {role: self._needs.parts[role].values[c] for role, c in zip(self._needs.parts, codes, strict=True)}
@@ -238,6 +263,8 @@ type _Make = Callable[[Cells, Codes, int, Values], Any]
 
 _MADE: dict[str, _Make] = {
     "dropped_rows": lambda cells, codes, trial, values: cells.dropped(codes),
+    "simulated_gain": lambda cells, codes, trial, values: cells.simulated_gain(codes, trial),
+    "simulated_ratio": lambda cells, codes, trial, values: cells.simulated_ratio(codes, trial),
     "rows": lambda cells, codes, trial, values: cells.rows(codes),
     "family_gain": lambda cells, codes, trial, values: cells.family_gain(codes, trial),
     "family_bound": lambda cells, codes, trial, values: cells.family_bound(codes),

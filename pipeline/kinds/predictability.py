@@ -41,14 +41,14 @@ from predcube.storage.schema import Axis
 from predcube.tasks.gains import Gains, Measure
 from predcube.tasks.mixture.base import Workload
 from predcube.tasks.noises import build as noise_of
-from predcube.tasks.processes import Law
+from predcube.tasks.processes import Law, Process
 from predcube.tasks.processes import build as process_of
 from predcube.tasks.releases import Release
 from predcube.tasks.releases.gradient_descent import GradientDescent
 from predcube.tasks.releases.stack import Stack
 
-DRAWN = frozenset({"simulated_gain", "simulated_ratio", "family_gain"})
-"""Quantities that take draws."""
+SIMULATED = frozenset({"simulated_gain", "simulated_ratio"})
+"""Quantities for which the attacker is run."""
 
 ITERATED = {"logistic": 8, "poisson": 8}
 """About how many passes a fit takes."""
@@ -56,38 +56,43 @@ ITERATED = {"logistic": 8, "poisson": 8}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Trial:
-    """A cell's trial as planning sees it. queries, moments: Q and d. draws: of the quantities that take some."""
+    """A cell's trial as planning sees it. queries, moments: Q and d. draws: of a family's errors. breaches: draws times
+    the rows of a breach, where the attacker is run; rows: of the table that is then held."""
 
     reason: str | None
     queries: int
     moments: int
     draws: int
+    breaches: float
     rows: int
 
     def infeasible(self) -> str | None:
         return self.reason
 
     def method(self) -> str:
-        return "exact and drawn" if self.draws else "exact"
+        return "exact and drawn" if self.draws or self.breaches else "exact"
 
     def operations(self) -> Counts:
         found = {"values": float(self.queries * self.moments)}
         if self.draws:
-            found["draws"] = float(self.draws) * self.queries * (self.queries + self.moments)
+            found["draws"] = float(self.draws) * self.queries * (2 * self.queries + 10)
+        if self.breaches:
+            found["breaches"] = self.breaches * (self.queries + self.moments + 1)
         return found
 
     def shared(self) -> Counts:
         return {}
 
     def memory(self) -> int:
-        return 2**24 + 64 * self.moments**2 + 64 * self.queries * (self.moments + self.queries)
+        held = 32 * self.rows * (self.queries + 2 * self.moments) if self.breaches else 0
+        return 2**24 + 64 * self.moments**2 + 64 * self.queries * (self.moments + self.queries) + held
 
     def blocks(self) -> int:
         return 1
 
     def measure(self, trial: int) -> object:
         """The values of a made-up law of this size: no row has to be read to time it."""
-        if self.draws:
+        if self.draws or self.breaches:
             raise NotImplementedError("draws are not timed")
         rng = np.random.default_rng(0)
         d = self.moments
@@ -123,7 +128,7 @@ class _Bench:
 
     def __init__(self, site: Site, sweep: Sweep) -> None:
         self._needs = Needs(sweep)
-        self._cells = Cells(self._needs, shelf_at(site.url, site.generation))
+        self._cells = Cells(self._needs, shelf_at(site.url, site.generation), site.directory)
 
     def infeasible(self, index: tuple[int, ...]) -> str | None:
         return self._cells.infeasible(self._needs.codes(index))
@@ -275,6 +280,17 @@ def passes_of(release: Release) -> int:
     return ITERATED.get(release.kind, 1)
 
 
+def held(process: Process[Any], sample: Sample) -> float:
+    """About how many rows a breach shows."""
+    for amount in ("size", "steps"):
+        if getattr(process, amount, None) is not None:
+            return float(getattr(process, amount))
+    if getattr(process, "fraction", None) is not None:
+        return float(process.fraction * sample.rows)  # type: ignore[attr-defined]
+    shards = 1 if sample.groups is None else len(sample.groups.labels)
+    return sample.rows * min(1.0, getattr(process, "count", shards) / shards)
+
+
 def _groups(needs: Needs, shelf: Shelf) -> Groups:
     """Cells by what their feasibility and cost depend on: the sample's counts, not which queries they are of."""
     sweep = needs.sweep
@@ -307,17 +323,19 @@ def _groups(needs: Needs, shelf: Shelf) -> Groups:
         flat = flat * count + extra
     _, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
     works = []
+    simulated = not SIMULATED.isdisjoint(sweep.quantities)
     for place in first:
         index = np.unravel_index(place, sweep.shape) if sweep.shape else ()
         t, q, r, p, n, m = needs.codes(tuple(int(i) for i in index))
         sample, width, size = examples[which[t, q, r, p]]
-        drawn = not DRAWN.isdisjoint(sweep.quantities)
+        options = needs.parts["measure"].values[m]
         works.append(
             _Trial(
                 reason=refusal(sample, needs.processes[p], needs.noises[n], needs.measures[m], width),
                 queries=width,
                 moments=size,
-                draws=int(needs.parts["measure"].values[m]["draws"]) if drawn else 0,
+                draws=options["draws"] if "family_gain" in sweep.quantities else 0,
+                breaches=options["draws"] * held(needs.processes[p], sample) if simulated else 0.0,
                 rows=sample.rows,
             )
         )
