@@ -115,7 +115,7 @@ class Moments:
         """The sum, in this state's arrays, which are lost."""
         rows, weight = self.rows + other.rows, self.weight + other.weight
         between = other.shift - self.shift  # exact or nearly: both are rows of the data
-        apart = between + (other.mean - self.mean) if self.weight and other.weight else np.zeros_like(between)
+        apart = between + (other.mean - self.mean)  # of no consequence where either weighs nothing
         share = other.weight / weight if weight else 0.0
         mean = self.mean + share * apart if self.weight else between + other.mean
         q, g = apart[: self.low.size], apart[self.low.size :]
