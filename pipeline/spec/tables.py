@@ -34,12 +34,13 @@ class BadTable(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRows:
     """The rows of a table that can be used. ``x`` is (N,) for one feature, otherwise (N, features); ``dropped`` counts
-    rows that were left out."""
+    rows that were left out; ``numbers`` (N,) are places in the file, from 1, a header not counted."""
 
     x: NDArray[np.float64]
     y: NDArray[np.uint8]
     digest: str
     dropped: int
+    numbers: NDArray[np.int64]
 
     def distribution(self) -> Table:
         return Table(x=self.x, y=self.y, digest=self.digest)
@@ -72,7 +73,11 @@ def read_rows(section: Section, directory: str) -> TableRows:
     if section.get("digest", digest.hexdigest()) != digest.hexdigest():
         raise BadTable("path", f"{section['path']}: the table has changed since the sweep was made; restore it")
     return TableRows(
-        x=x[:, 0] if len(features) == 1 else x, y=y, digest=digest.hexdigest(), dropped=int(len(kept) - kept.sum())
+        x=x[:, 0] if len(features) == 1 else x,
+        y=y,
+        digest=digest.hexdigest(),
+        dropped=int(len(kept) - kept.sum()),
+        numbers=np.flatnonzero(kept) + 1,
     )
 
 
