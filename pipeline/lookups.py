@@ -18,9 +18,12 @@ from predcube.pipeline.columns import check_axis, columns_over, flags, listing, 
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.opening import INFEASIBLE
 from predcube.pipeline.searches import (
+    BRACKETED,
     HAS_VALUE,
     MEANINGS,
+    MISSED_AT_END,
     NOT_MONOTONE,
+    NOT_REACHED,
     PROVISIONAL,
     REACHED,
     Smallest,
@@ -31,6 +34,8 @@ from predcube.pipeline.searches import (
 _NAME = r'(?:"([^"]+)"|([A-Za-z_]\w*))'
 _NUMBER = r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
 _COMPARISON = re.compile(rf"\s*\(?\s*(?:{_NAME}\s*(<=|<|>=|>)\s*{_NUMBER}|{_NUMBER}\s*(<=|<|>=|>)\s*{_NAME})\s*\)?\s*")
+SHORT = {NOT_MONOTONE: REACHED, BRACKETED: REACHED, MISSED_AT_END: NOT_REACHED}
+"""The plain word of a status whose note says the rest."""
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}
 
 
@@ -191,7 +196,7 @@ def _answers(
     first_looked = rows_looked.argmax(axis=-1)
     words, notes = [], []
     for i, code in enumerate(status):
-        words.append(MEANINGS[REACHED if code == NOT_MONOTONE else code].replace("_", " "))
+        words.append(MEANINGS[SHORT.get(int(code), int(code))].replace("_", " "))
         said = []
         if code == NOT_MONOTONE:
             again = ""
@@ -202,6 +207,8 @@ def _answers(
             said.append(f"not monotone: missed again{again}")
         if code == PROVISIONAL:
             said.append(f"smaller {axis} lack data")
+        if code in (BRACKETED, MISSED_AT_END):
+            said.append("by bisection")
         if code in HAS_VALUE and place[i] <= first_looked[i]:
             said.append(f"no smaller {axis} was looked at")
         if code in HAS_VALUE and upper is not None and upper[i] < 0:

@@ -11,13 +11,24 @@ from numpy.typing import NDArray
 
 type Truth = NDArray[np.bool_]
 
-UNDECIDED, REACHED, NOT_REACHED, INFEASIBLE, PROVISIONAL, NOT_MONOTONE = range(6)
-MEANINGS = ("undecided", "reached", "not_reached", "infeasible", "reached_so_far", "reached_not_monotone")
-HAS_VALUE = (REACHED, PROVISIONAL, NOT_MONOTONE)
+UNDECIDED, REACHED, NOT_REACHED, INFEASIBLE, PROVISIONAL, NOT_MONOTONE, BRACKETED, MISSED_AT_END = range(8)
+MEANINGS = (
+    "undecided",
+    "reached",
+    "not_reached",
+    "infeasible",
+    "reached_so_far",
+    "reached_not_monotone",
+    "reached_bracketed",
+    "not_reached_at_end",
+)
+HAS_VALUE = (REACHED, PROVISIONAL, NOT_MONOTONE, BRACKETED)
 EXPLANATION = (
     "undecided: data are missing that could change the answer; reached; not_reached: nowhere within the grid; "
     "infeasible: no value of the axis is feasible; reached_so_far: smaller values still lack data; "
-    "reached_not_monotone: reached here and missed again further on"
+    "reached_not_monotone: reached here and missed again further on; "
+    "reached_bracketed: reached here and missed just below; smaller values that lack data are taken to miss; "
+    "not_reached_at_end: missed at the largest value; smaller ones that lack data are taken to miss"
 )
 
 
@@ -37,7 +48,8 @@ def smallest(holds: Truth, known: Truth, infeasible: Truth) -> Smallest:
     """First place along the last axis (ascending values) where ``holds``. All arrays: shape (…, A).
 
     ``known`` says where there is data at all; a place that is neither known nor infeasible is a gap that data may
-    still fill, so an answer beyond a gap is provisional.
+    still fill, so an answer beyond a gap is provisional; but for what is monotone along the axis a miss just below the
+    answer, or at the largest value, speaks for every gap below.
     """
     hit = holds & known & ~infeasible
     gap = ~known & ~infeasible
@@ -52,8 +64,17 @@ def smallest(holds: Truth, known: Truth, infeasible: Truth) -> Smallest:
     status[infeasible.all(axis=-1)] = INFEASIBLE
     status[any_hit] = REACHED
     status[any_hit & (missed & after).any(axis=-1)] = NOT_MONOTONE
-    status[any_hit & (gap & before).any(axis=-1)] = PROVISIONAL
+    beyond_gap = any_hit & (gap & before).any(axis=-1)
+    bracketed = _last(missed, ~infeasible & before) & (status != NOT_MONOTONE)
+    status[beyond_gap] = np.where(bracketed, BRACKETED, PROVISIONAL)[beyond_gap]
+    status[~any_hit & gap.any(axis=-1) & _last(missed, ~infeasible)] = MISSED_AT_END
     return Smallest(position=first.astype(np.intp), status=status)
+
+
+def _last(holds: Truth, where: Truth) -> Truth:
+    """Whether ``holds`` is true at the last place along the axis where ``where`` is."""
+    last = where.shape[-1] - 1 - where[..., ::-1].argmax(axis=-1)
+    return where.any(axis=-1) & np.take_along_axis(holds, last[..., None], axis=-1)[..., 0]
 
 
 def smallest_for_good(holds: Truth, known: Truth, infeasible: Truth) -> Smallest:

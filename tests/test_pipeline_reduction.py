@@ -16,7 +16,16 @@ from scipy import stats
 from predcube.pipeline import searches
 from predcube.pipeline.opening import CELL_STATUSES
 from predcube.pipeline.reduction import cell_status, statistics, surfaces
-from predcube.pipeline.searches import INFEASIBLE, NOT_MONOTONE, NOT_REACHED, PROVISIONAL, REACHED, UNDECIDED
+from predcube.pipeline.searches import (
+    BRACKETED,
+    INFEASIBLE,
+    MISSED_AT_END,
+    NOT_MONOTONE,
+    NOT_REACHED,
+    PROVISIONAL,
+    REACHED,
+    UNDECIDED,
+)
 from predcube.storage import StoreError
 
 FLAGS = {"flag_values": [0, 1, 2, 3], "flag_meanings": "missing done failed infeasible"}
@@ -280,6 +289,11 @@ def test_missing_cells_make_an_answer_provisional_or_leave_it_open() -> None:
         data[name].values[1] = MISSING
     found = surfaces(data, limits={"excess_error": 0.5}, confidence=0.9)
     assert (float(found["smallest_n"]), int(found["smallest_n_status"])) == (30.0, PROVISIONAL)
+    data = column([0.1, 0.5, 0.95, 1.0])
+    for name in ("status", "excess_error_status"):
+        data[name].values[0] = MISSING  # a miss at 20 speaks for 10
+    found = surfaces(data, limits={"excess_error": 0.5}, confidence=0.9)
+    assert (float(found["smallest_n"]), int(found["smallest_n_status"])) == (30.0, BRACKETED)
     data = column([0.1, 0.5, 0.6, 0.7])
     for name in ("status", "excess_error_status"):
         data[name].values[3] = MISSING
@@ -327,9 +341,12 @@ def by_hand(holds: list[bool], known: list[bool], out: list[bool]) -> tuple[int,
     if first is None:
         if all(out):
             return -1, INFEASIBLE
-        return -1, UNDECIDED if any(not known[i] and not out[i] for i in places) else NOT_REACHED
+        if not any(not known[i] and not out[i] for i in places):
+            return -1, NOT_REACHED
+        return -1, MISSED_AT_END if known[[i for i in places if not out[i]][-1]] else UNDECIDED
+    later = any(known[i] and not out[i] and not holds[i] for i in range(first + 1, len(holds)))
     if any(not known[i] and not out[i] for i in range(first)):
-        return first, PROVISIONAL
+        return first, BRACKETED if known[[i for i in range(first) if not out[i]][-1]] and not later else PROVISIONAL
     if any(known[i] and not out[i] and not holds[i] for i in range(first + 1, len(holds))):
         return first, NOT_MONOTONE
     return first, REACHED
@@ -360,7 +377,7 @@ def test_a_search_for_good_ends_where_nothing_is_missed_any_more(
         if p >= 0:
             assert holds[i, p]
             assert not (looked & ~holds[i])[p:].any()
-            assert int(found.status[i]) in (REACHED, PROVISIONAL, NOT_MONOTONE)
+            assert int(found.status[i]) in searches.HAS_VALUE
         elif looked.any():
             assert not holds[i, np.flatnonzero(looked)[-1]]
 
