@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from predcube.pipeline.grid import Part, part
 from predcube.pipeline.passes import View, longest_block
 from predcube.pipeline.samples import Sample
@@ -61,6 +64,7 @@ class Needs:
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
         self.parts: Mapping[str, Part] = {role: part(sweep, role) for role in ROLES}
+        self._sample_names: dict[tuple[int, int, int, int], str] = {}
         self.joint = not FAMILY.isdisjoint(sweep.quantities)
         self.valued = any(m.loss == "log" for m in self.measures)
 
@@ -91,14 +95,14 @@ class Needs:
     def measures(self) -> tuple[Measure, ...]:
         return tuple(measure_of(s) for s in self._sections("measure"))
 
+    @cached_property
+    def _grids(self) -> tuple[NDArray[np.int32], ...]:
+        return tuple(np.broadcast_to(self.parts[role].codes, self.sweep.shape) for role in ROLES)
+
     def codes(self, index: tuple[int, ...]) -> Codes:
         """Which value of each role a cell has."""
-        found = (self._code(role, index) for role in ROLES)
-        return tuple(found)  # type: ignore[return-value]
-
-    def _code(self, role: str, index: tuple[int, ...]) -> int:
-        codes = self.parts[role].codes
-        return int(codes[tuple(i if s > 1 else 0 for i, s in zip(index, codes.shape, strict=True))])
+        t, q, r, p, n, m = self._grids
+        return int(t[index]), int(q[index]), int(r[index]), int(p[index]), int(n[index]), int(m[index])
 
     @cached_property
     def _law_keys(self) -> tuple[str, ...]:
@@ -123,6 +127,13 @@ class Needs:
         )
 
     def sample_name(self, table: int, query: int, release: int, process: int) -> str:
+        """What the complete rows of a cell are called."""
+        key = (table, query, release, self.leaders[process])
+        if key not in self._sample_names:
+            self._sample_names[key] = self._sample_name(*key)
+        return self._sample_names[key]
+
+    def _sample_name(self, table: int, query: int, release: int, process: int) -> str:
         view = self.view(query, release, process)
         read = [view.inputs, view.queries, view.column, view.grouped, view.target, self.valued]
         return self._named("sample", self.tables[table]["digest"], read)

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -142,6 +143,7 @@ def aux_moments_of(value: Any, kind: str) -> tuple[str, ...]:
     return names
 
 
+@lru_cache(maxsize=4096)
 def share_of(fraction: float) -> Fraction:
     """The decimal that was written, exactly: 0.3 is 3/10."""
     return Fraction(repr(float(fraction)))
