@@ -90,25 +90,31 @@ def literal_amplified_privacy_loss(epsilon: float, share: float) -> float:
     return 2.0 * epsilon * share if epsilon < 1.0 else math.inf
 
 
-def swap_ratio_bound() -> float:
-    """4e⁶: the most by which one answer's probability given the drawn records I differs from that given
-    I ∖ {j} ∪ {i} in the main private learner, where the others drawn are an η-net of all records but j, and ηn ≥ 1.
+def swap_ratio_bound(records: float, spent: float) -> float:
+    """4e^{2ηn(2β + v)}, which is 4e⁶ with β = v = 1/(ηn): the most by which an answer's probability given the drawn
+    records I differs from that given I ∖ {j} ∪ {i} in the main private learner, where I ∖ {j} is an η-net of the
+    records but j, and ηn ≥ 1. ``records`` is ηn, ``spent`` is 2β + v.
 
-    Hypotheses that agree on a net differ on at most η(n − 1) + 1 ≤ 2ηn records: e² each for the weight, the normaliser
-    and the vote; and a hypothesis has at most two that agree with it, on either side. Dagan & Feldman 2020, Lemma swap.
+    Hypotheses that agree on a net differ on at most η(n − 1) + 1 ≤ 2ηn records, which move a weight and the normaliser
+    by e^β each and a vote by e^v; and a hypothesis has at most two that agree with it, on either side. Dagan & Feldman
+    2020, Lemma swap.
     """
-    return 4.0 * math.exp(6.0)
+    return 4.0 * math.exp(2.0 * records * spent)
 
 
-def swapped_privacy_loss(n: int, subset_size: int, eta: float, alpha: float, delta: float) -> float:
+def swapped_privacy_loss(
+    n: int, subset_size: int, eta: float, alpha: float, delta: float, spent: float | None = None
+) -> float:
     """ε of the main private learner by its proof: ln(A + (1 − 2α)δ/α), A = e^{3/(ηn)}(1 + 4e⁶n'/(n − n')).
 
-    δ is the probability that the replaced record is drawn and the others drawn are no η-net of the rest, a function of
-    the data. Needs ηn ≥ 1; infinite where n' = n. Dagan & Feldman 2020, Lemmas swap and S-Sp.
+    ``spent`` is 2β + v where that is not 3/(ηn) (``swap_ratio_bound`` then says what stands for
+    4e⁶). δ is the probability that the replaced record is drawn and the others drawn are no η-net of the rest, a
+    function of the data. Needs ηn ≥ 1; infinite where n' = n. Dagan & Feldman 2020, Lemmas swap and S-Sp.
     """
     if subset_size == n:
         return math.inf
-    factor = math.exp(3.0 / (eta * n)) * (1.0 + swap_ratio_bound() * subset_size / (n - subset_size))
+    moved = 3.0 / (eta * n) if spent is None else spent
+    factor = math.exp(moved) * (1.0 + swap_ratio_bound(eta * n, moved) * subset_size / (n - subset_size))
     return math.log(factor + (1.0 - 2.0 * alpha) * delta / alpha)
 
 

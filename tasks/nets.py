@@ -89,7 +89,7 @@ def net_probability(hypotheses: HypothesisClass, sample: Occupancy, sets: Sets, 
         labels = hypotheses.labelings(sample.points)
         words = pack(np.repeat(labels, held, axis=1))
         last = np.cumsum(held) - 1  # a point's bit is that of its last example
-        nets = np.array([_is_net(words, pack(_mask(last[row[row >= 0]], sample.n))[0], most) for row in sets.rows])
+        nets = np.array([is_net(words, pack(_mask(last[row[row >= 0]], sample.n))[0], most) for row in sets.rows])
     return float(min(1.0, np.einsum("s,s->", sets.chances, nets.astype(np.float64))))
 
 
@@ -99,7 +99,7 @@ def _mask(bits: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
     return mask
 
 
-def _is_net(words: Words, mask: NDArray[np.uint64], most: int) -> bool:
+def is_net(words: Words, mask: NDArray[np.uint64], most: int) -> bool:
     masked = words & mask
     order = np.lexsort(masked.T[::-1])
     ordered = masked[order]

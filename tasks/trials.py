@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.tasks import nets
+from predcube.tasks import lemmas, nets
 from predcube.tasks.audits import audit_sample, audit_size
 from predcube.tasks.closed_forms import EXPECTED, expected_errors, unavailable
 from predcube.tasks.distributions.base import Distribution, Draw
@@ -44,6 +44,7 @@ QUANTITIES = (
     "labelings",
     "net_probability",
     "effective_subsets",
+    *sorted(lemmas.LEMMAS),
     *EXPECTED,
 )
 """What a trial can measure. Those of ``EXPECTED`` are the same in every trial."""
@@ -52,11 +53,14 @@ CODES: Mapping[str, Mapping[str, int]] = {
     "mixture_method": {"analytic": 1, "laplace": 2, "support": 3, "enumerate": 4, "mc": 5, "exact": 6},
     "audit": {"exhaustive": 1, "lower bound": 2, "estimate": 3, "exhaustive over order cells": 4},
     "subset_sets": {"all": 1, "drawn": 2},
+    "lemma_sets": {"all": 1, "drawn": 2},
+    "supremum": {"exact": 1, "lower bound": 2},
 }
 """How a value was obtained, as small integers beside it; 0 is kept for missing. ``mixture_method`` is the way the
 mixture of an error was computed, or of an audit where no error is measured ("exact": the learner has one way only);
 ``audit`` says how far stability, privacy loss and delta go; ``subset_sets`` whether labelings and net_probability are
-over all sets T or over some that were drawn."""
+over all sets T or over some that were drawn, ``lemma_sets`` the same of the lemmas about drawn records; ``supremum``
+whether those about all hypotheses at once are exact."""
 
 
 type Measured = Mapping[str, float | NDArray[np.float64]]
@@ -89,7 +93,7 @@ class Problem:
     def __post_init__(self) -> None:
         for q in self.quantities:
             if q not in QUANTITIES:
-                raise ValueError(f"quantity {q!r} is not built in yet: there are {', '.join(QUANTITIES)}")
+                raise ValueError(f"there is no quantity {q!r}: there are {', '.join(QUANTITIES)}")
         if "delta" in self.quantities and not self.delta_epsilon:
             raise ValueError("delta is measured at delta_epsilon, which is empty: give at least one ε")
 
@@ -129,6 +133,8 @@ class Prepared:
             found["growth"] = _growth(problem.hypotheses, self.sample)
         if not SETS.isdisjoint(problem.quantities):
             found |= _sets(problem, self.trial, self.sample)
+        if not lemmas.LEMMAS.isdisjoint(problem.quantities):
+            found |= _lemmas(problem, self.trial, self.draw, self.sample)
         if not set(EXPECTED).isdisjoint(problem.quantities):
             found |= _expected(problem)
         method = method_of(problem) if self.workloads or problem.closed else audit_method_of(problem)
@@ -150,6 +156,10 @@ def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
         codes.append("audit")
     if not SETS.isdisjoint(quantities):
         codes.append("subset_sets")
+    if not lemmas.SUBSETS.isdisjoint(quantities):
+        codes.append("lemma_sets")
+    if not lemmas.UNIFORM.isdisjoint(quantities):
+        codes.append("supremum")
     return (*quantities, *codes)
 
 
@@ -166,6 +176,7 @@ def infeasible(problem: Problem) -> str | None:
         or problem.distribution.infeasible(problem.n)
         or problem.learner.infeasible(problem.n, problem.hypotheses)
         or _without_sets(problem)
+        or lemmas.unmeasurable(problem.quantities, problem.learner, problem.hypotheses, problem.n)
         or _unexpected(problem)
         or _unanswered(problem)
         or _unlistable(problem)
@@ -333,6 +344,8 @@ def operations(problem: Problem) -> Mapping[str, float]:
             h, audit_method_of(problem), k=points, n=n, many=many, samples=problem.samples
         )
         found[kernel] = count + 4.0 * many * points * (1 if h.domain is None else points)
+    if not lemmas.LEMMAS.isdisjoint(problem.quantities):
+        found["lemmas"] = lemmas.operations(problem.quantities, problem.learner, h, n, problem.neighbours)
     if "growth" in problem.quantities:
         found["growth"] = float(k if h.free else k * (h.growth(k) or k**h.vc_dimension + 1))
     if not SETS.isdisjoint(problem.quantities):
@@ -413,6 +426,19 @@ def _sets(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
     if "net_probability" in problem.quantities and alpha is not None:
         found["net_probability"] = nets.net_probability(h, sample, sets, alpha)
     return found
+
+
+def _lemmas(problem: Problem, trial: int, draw: Draw, sample: Occupancy) -> Mapping[str, float]:
+    """The lemmas' numbers, from streams of their own."""
+    return lemmas.measure(
+        problem.quantities,
+        problem.learner,
+        problem.hypotheses,
+        draw.population,
+        sample,
+        neighbours=problem.neighbours,
+        streams=lambda purpose: lambda: _streams(problem, purpose)(trial),
+    )
 
 
 def _errors(problem: Problem, draw: Draw, sample: Occupancy, functional: Functional, found_by: Any) -> dict[str, float]:

@@ -167,8 +167,8 @@ def test_infeasible_cells_have_a_reason_and_no_blocks() -> None:
 
 
 def test_unknown_quantities_are_refused() -> None:
-    with pytest.raises(ValueError, match="'swap_ratio' is not built in yet: there are error"):
-        problem(quantities=("error", "swap_ratio"))
+    with pytest.raises(ValueError, match="there is no quantity 'regret': there are error"):
+        problem(quantities=("error", "regret"))
 
 
 def test_a_nan_is_an_error_that_says_where() -> None:
