@@ -323,6 +323,18 @@ def test_queries_are_attacked_side_by_side_on_the_same_draws() -> None:
     assert np.isnan(run.simulated_ratio[2])
 
 
+def test_estimates_are_self_normalised() -> None:
+    """Σwq/Σw of two rows lies between their values, however unequal the weights; Σw(q − p)/n would not."""
+    frame = Frame(
+        queries=np.repeat([0.0, 1.0], 10)[:, None], inputs=np.ones((20, 1)), column=np.r_[np.full(19, 5.0), 0.1]
+    )
+    process = processes.build("weighted", column="c", size=2)
+    g = np.arange(20.0)[:, None]
+    drawn = draw_breaches(frame, g, process, draws=2000, rng=stream(0, "breach", "weighted"))
+    assert np.all((drawn.before + 0.5 >= -1e-12) & (drawn.before + 0.5 <= 1 + 1e-12))
+    assert np.all((drawn.moments + 9.5 >= -1e-12) & (drawn.moments + 9.5 <= 19 + 1e-12))
+
+
 def test_breaches_that_leave_nothing_to_do_are_refused() -> None:
     frame = Frame(queries=np.arange(20.0)[:, None], inputs=np.ones((20, 1)), target=np.arange(20) == 3)
     g = np.arange(20.0)[:, None] - 9.5
