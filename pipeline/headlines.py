@@ -3,6 +3,7 @@
 Always true: nothing is averaged over an axis; what is left out for length is said in the title.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,14 @@ import xarray as xr
 
 from predcube.pipeline.columns import spread
 from predcube.pipeline.lookups import inverse
-from predcube.pipeline.opening import quantities_of
+from predcube.pipeline.opening import leading_of, quantities_of
 from predcube.pipeline.queries import rows
 from predcube.pipeline.searches import HAS_VALUE
 
 MOST_ROWS = 40
 MOST_COLUMNS = 7
+MOST_CELLS = 5
+ENDS = ("", "_lower", "_upper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +33,44 @@ class Headline:
 
 def headlines(data: xr.Dataset) -> tuple[Headline, ...]:
     """Where there are targets, the smallest n that reaches them, with every quantity's mean at that n; otherwise each
-    quantity along n (or the longest numeric axis), one row a combination of the other axes."""
+    quantity along n (or the longest numeric axis), one row a combination of the other axes. Of a kind of sweep in which
+    some quantities lead, the cells where the first of them is largest, and those alone."""
     if "smallest_n" in data:
         return (_smallest_n(data),)
+    leading = [q for q in leading_of(data) if q in data]
+    if leading:
+        return (*_largest(data, leading), *_along_the_longest(data, leading))
+    return _along_the_longest(data, quantities_of(data))
+
+
+def _along_the_longest(data: xr.Dataset, names: Sequence[str]) -> tuple[Headline, ...]:
     numeric = [d for d in map(str, data.dims) if data[d].dtype.kind in "iuf" and d in data["status"].dims]
     along = "n" if "n" in numeric else max(numeric, key=lambda d: data.sizes[d], default=None)
-    curves = {q: own for q in quantities_of(data) if (own := curve_axis(data, q)) is not None}
-    quantities = [q for q in quantities_of(data) if q not in curves]
+    curves = {q: own for q in names if (own := curve_axis(data, q)) is not None}
+    quantities = [q for q in names if q not in curves]
     found = tuple(_along(data, q, own) for q, own in curves.items())
     if along is None or data.sizes[along] < 2:
         if not quantities and found:
             return found
         title = "means with 95% intervals" if quantities else "no quantity was measured"
-        return (Headline(title=title, rows=rows(data).slice(0, MOST_ROWS)), *found)
+        shown = rows(data, [*(q + end for q in quantities for end in ENDS if q + end in data), "status"])
+        return (Headline(title=title, rows=shown.slice(0, MOST_ROWS)), *found)
     return (*(_along(data, q, along) for q in quantities), *found)
+
+
+def _largest(data: xr.Dataset, leading: Sequence[str]) -> tuple[Headline, ...]:
+    """The cells where the first of some quantities is largest, with the others there, and two more that run over the
+    same axes."""
+    first = leading[0]
+    more = [q for q in quantities_of(data) if q not in leading and data[q].dims == data[first].dims]
+    found = rows(data, select=[*leading, *more[:2]])
+    found = found.filter(found[first].is_valid())
+    if not len(found):
+        return ()
+    top = found.sort_by([(first, "descending")]).slice(0, MOST_CELLS)
+    name = data[first].attrs.get("long_name", first)
+    cut = f" (of {len(found)})" if len(found) > len(top) else ""
+    return (Headline(title=f"where {name} is largest{cut}", rows=top),)
 
 
 def curve_axis(data: xr.Dataset, quantity: str) -> str | None:

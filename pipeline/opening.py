@@ -50,6 +50,12 @@ def quantities_of(data: xr.Dataset) -> list[str]:
     return [q for q in json.loads(data.attrs["quantities"]) if q in data.data_vars]
 
 
+def leading_of(data: xr.Dataset) -> list[str]:
+    """The quantities that a kind of sweep is about; nothing where all are."""
+    found: list[str] = json.loads(data.attrs.get("leading", "[]"))
+    return found
+
+
 def ascending(data: xr.Dataset) -> xr.Dataset:
     """The same data with every numeric axis in ascending order (extension appends); labels keep their order."""
     order = {

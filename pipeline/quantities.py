@@ -115,7 +115,7 @@ PREDICTABILITY: Mapping[str, Quantity] = {
     "gain": _per_query("gain without scale", f"σ1² − σ2² = Cᵀ(V + G S_eff Gᵀ)⁺C. {_SHARP}."),
     "r": _per_query("correlation after noise", "r = √(gain/s1): |ρ| as the noise leaves it."),
     "sharp": _per_query(
-        "predictability",
+        "loss that the release saves the attacker",
         "(l''(p)/2)·K·gain: by how much the release lowers the attacker's expected loss, to first order in the rows "
         f"held. {_SHARP}.",
     ),

@@ -180,7 +180,9 @@ def _quantity(
         return out
 
     words = {
-        "": (f"mean {long_name}", units, f"mean over the done trials. {description}".strip()),
+        "": (long_name, units, description)
+        if name in CERTAIN
+        else (f"mean {long_name}", units, f"mean over the done trials. {description}".strip()),
         "_standard_error": (
             f"standard error of the mean {long_name}",
             units,
@@ -313,5 +315,7 @@ def reduced(tree: xr.DataTree) -> xr.Dataset:
     targets = sweep.targets
     trials = tree.children["trials"].to_dataset(inherit=False)
     measured = surfaces(trials, limits=limits_of(sweep), confidence=targets.confidence)
+    if leading := kind_of(sweep).leading:
+        measured.attrs["leading"] = json.dumps([q for q in leading if q in sweep.quantities])
     measured.attrs["quantities"] = json.dumps([q for q in sweep.quantities if q in measured])
     return kind_of(sweep).beside(measured, sweep)

@@ -19,7 +19,7 @@ from predcube.pipeline import figures
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.headlines import curve_axis, headlines
 from predcube.pipeline.kinds import kind_of
-from predcube.pipeline.opening import quantities_of, read_surfaces, surfaces_of
+from predcube.pipeline.opening import leading_of, quantities_of, read_surfaces, surfaces_of
 from predcube.pipeline.pages import Page, listing, paragraph, picture, preformatted, rows_table, section
 from predcube.pipeline.printing import table
 from predcube.pipeline.queries import rows
@@ -92,7 +92,7 @@ def _headline(m: Material) -> Iterator[str]:
 def _surfaces(m: Material) -> Iterator[str]:
     """A figure of every quantity, and of the smallest n, over as many axes as a figure has room for."""
     drawn: list[str] = []
-    for name in [*quantities_of(m.data), "smallest_n"]:
+    for name in [*(leading_of(m.data) or quantities_of(m.data)), "smallest_n"]:
         if name in m.data and len(drawn) < MOST_FIGURES:
             made = _figure(m.data, name)
             if made is not None:
@@ -164,7 +164,7 @@ def _nearest(data: xr.Dataset, quantity: str) -> str:
 def _what_was_run(m: Material) -> Iterator[str]:
     s = m.sweep
     lines = [(a.name, ", ".join(_short(v) for v in a.values), a.path) for a in s.axes]
-    lines.append(("trial", f"{s.trials} data sets a cell", f"root seed {s.seed}"))
+    lines.append(("trial", f"{s.trials} a cell", f"root seed {s.seed}"))
     yield section("What was run", listing(("axis", "values", "in the spec"), lines) + _facts(m))
     if m.attributes.get("spec"):
         yield section("Spec, as written", preformatted(str(m.attributes["spec"])), folded=True)
@@ -176,6 +176,7 @@ def _facts(m: Material) -> str:
     for axis in s.axes:
         for label, part in zip(axis.values, axis.sections or (), strict=False):
             facts.append((f"{axis.name} “{label}”", _in_words(part)))
+    facts += kind_of(s).facts(s, m.store)
     facts.append(("quantities", ", ".join(s.quantities)))
     facts += [(f"measure.{name}", _short(value)) for name, value in s.measure.items()]
     if s.targets.limits:
@@ -219,7 +220,7 @@ def _failures(m: Material) -> Iterator[str]:
     found = kind_of(m.sweep).reasons(m.sweep, m.data, m.store)
     if found:
         parts.append(
-            paragraph("Infeasible: the learner cannot run there, which is no failure.")
+            paragraph("Infeasible: the cell cannot be run, which is no failure.")
             + listing(("reason", "cells", "for example"), [(r.reason, str(r.cells), r.example) for r in found])
         )
     yield section("Failures and infeasible cells", "".join(parts) or paragraph("None."))

@@ -120,6 +120,8 @@ class Kind(ABC):
     """One kind of sweep."""
 
     name: str
+    leading: tuple[str, ...] = ()
+    """The quantities that it is about: what headlines and figures show. All of them where none is named."""
 
     @property
     def grammar(self) -> Grammar:
@@ -162,6 +164,10 @@ class Kind(ABC):
     @abstractmethod
     def extra_axes(self, sweep: Sweep) -> tuple[Axis, ...]:
         """Those dimensions."""
+
+    def facts(self, sweep: Sweep, store: str) -> tuple[tuple[str, str], ...]:
+        """What a report says of the data: each a name and words."""
+        return ()
 
     @abstractmethod
     def beside(self, surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:

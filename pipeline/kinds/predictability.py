@@ -165,6 +165,7 @@ class Predictability(Kind):
     """Sweeps of predictability."""
 
     name = "predictability"
+    leading = ("sharp", "utility_cost", "simulated_ratio", "family_gain")
 
     def check(self, sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:
         found = schemas.check(sweep, mistakes, notes)
@@ -247,6 +248,12 @@ class Predictability(Kind):
         names = np.array(needs.queries[0]["names"], dtype=np.str_)
         about = {"long_name": "query", "description": "names of the queries of the spec"}
         return (Axis(name="query", values=names, chunk=len(names), attributes=about),)
+
+    def facts(self, sweep: Sweep, store: str) -> tuple[tuple[str, str], ...]:
+        needs, shelf = Needs(sweep), Shelf(store)
+        if not all(shelf.has(name) for name, *_ in needs.samples()):
+            return ()
+        return tuple(("rows", line) for line in _lines(needs, shelf))
 
     def beside(self, surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
         return surfaces
