@@ -146,10 +146,11 @@ def _labelled(
 
 
 def _free_deviation(hypotheses: HypothesisClass, population: Population, sample: Occupancy) -> float:
-    """Every function being in H, the sum L_D − L_S is largest, and least, point by point."""
+    """Every function being in H, L_D − L_S is largest point by point; turned round, a function has it with the other
+    sign, since the gaps of both labels add up to 0."""
     points, law = population.quadrature(hypotheses, sample.points)
     joined, _ = distinct(np.concatenate([points, sample.points]))
     gap = np.zeros((len(joined), 2))
     gap[locate(joined, points)] += law
     gap[locate(joined, sample.points)] -= sample.counts / sample.n
-    return float(max(gap.max(axis=1).sum(), -gap.min(axis=1).sum()))
+    return float(gap.max(axis=1).sum())
