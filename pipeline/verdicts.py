@@ -178,7 +178,7 @@ def _sentence(verdict: TableAudit, quantity: str) -> str:
     lead = {"stability": "A prediction moves most", "privacy_loss": "A row is told best"}[quantity]
     value = {"stability": verdict.found.stability, "privacy_loss": verdict.found.privacy_loss}[quantity]
     if value == 0:
-        return f"{lead}: no replacement that was tried changes any prediction."
+        return f"{lead}: no replacement that was tried changes any."
     where = ", ".join(f"{name} = {v:g}" for name, v in zip(names, change.query, strict=True))
     text = (
         f"{lead} where row {change.row} ({_record(names, change.old)}{_alike(change)}) is replaced by "

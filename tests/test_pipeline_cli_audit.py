@@ -168,6 +168,13 @@ def test_what_is_no_upper_bound_is_not_billed(table: str) -> None:
     assert "halfspaces tell more places apart than can be listed" in " ".join(text.split())
 
 
+def test_a_prediction_that_nothing_moves(table: str) -> None:
+    got = data(table, "--features", "x", "--label", "y", "--hypotheses", "table:matrix=[[1]]", "--learner", "erm")
+    assert got["stability"]["measured"] == got["privacy_loss"]["measured"] == 0
+    assert got["witness"]["stability"]["text"] == "A prediction moves most: no replacement that was tried changes any."
+    assert got["predictions"][-1]["by_measured"]["basic"] == 0
+
+
 def test_some_rows(table: str) -> None:
     few = [*LINE, "--learner", "erm", "--rows", "4"]
     one, two = data(table, *few, "--seed", "1"), data(table, *few, "--seed", "1")

@@ -283,6 +283,13 @@ def test_a_wrong_mixture_is_not_the_oracle(wrong: type[Exponential]) -> None:
     assert np.exp(right.log_p[0, 1]) == pytest.approx(expected, abs=1e-14)
     got = audit(wrong(epsilon=1.0), CONSTANTS, [0] * 10, [1] * 10)
     assert abs(np.exp(got.log_p[0, 1]) - expected) > 0.3
+    # n ≥ 2 ln|H|/(εα) records promise an excess of α at most: 14 of them for α = 0.1.
+    n = math.ceil(2 * math.log(2) / 0.1)
+    excess = [
+        float(np.exp(audit(a, CONSTANTS, [0] * n, [1] * n).log_p[0, 0]))
+        for a in (Exponential(epsilon=1.0), wrong(epsilon=1.0))
+    ]
+    assert excess[0] <= 0.1 < excess[1]
 
 
 def test_a_false_claim_is_caught() -> None:
