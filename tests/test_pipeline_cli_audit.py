@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from predcube.pipeline import table_audits
-from predcube.pipeline.cli import auditing  # noqa: F401  (registers the command)
+from predcube.pipeline.cli import commands  # noqa: F401  (registers the command)
 from predcube.pipeline.cli.app import app
 from predcube.pipeline.failures import BadInput, Interrupted
 from predcube.pipeline.spec.inline import inline
