@@ -13,8 +13,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.tasks import audit, predict
+from predcube.tasks.audits import batch_predictions
 from predcube.tasks.hypotheses.thresholds import Thresholds
-from predcube.tasks.mixture import Occupancy, batch_log_weights, evaluate, laplace, occupancy, subset_mixture, subsets
+from predcube.tasks.learners.stable import Stable
+from predcube.tasks.mixture import Occupancy, evaluate, laplace, occupancy, subset_mixture, subsets
+from predcube.tasks.moves import moves
 
 
 def sample(n: int) -> Occupancy:
@@ -171,29 +175,32 @@ def main(tiny: bool) -> None:
     )
     print(f"laplace on that sample: {1e3 * same:.2f} ms, {took / same:.0f}x faster")
 
+    audits(tiny)
+
+
+def audits(tiny: bool) -> None:
+    """An exhaustive audit against a loop over the public ``predict``, on every so many of its neighbours."""
     k, n, size = (6, 30, 4) if tiny else (16, 320, 16)
-    finite = Thresholds(points=k)
+    finite, learner = Thresholds(points=k), Stable(beta=0.05, subset_size=size)
     rng = np.random.default_rng(0)
     x = rng.integers(0, k, n)
-    base = occupancy(x, ((x >= k // 2) ^ (rng.random(n) < 0.1)).astype(int), np.arange(k)).counts
-    moves = [(a, b) for a in range(2 * k) for b in range(2 * k) if a != b and base.reshape(-1)[a] > 0]
-    counts = np.repeat(base[None], len(moves), axis=0)
-    for i, (a, b) in enumerate(moves):
-        counts[i].reshape(-1)[a] -= 1
-        counts[i].reshape(-1)[b] += 1
-    batch = seconds(
-        lambda: batch_log_weights(finite, np.arange(k), counts, subset_size=size, beta=0.05, method="laplace"), repeats
+    y = ((x >= k // 2) ^ (rng.random(n) < 0.1)).astype(int)
+    whole = audit(learner, finite, x, y, method="laplace")
+    took = seconds(lambda: audit(learner, finite, x, y, method="laplace"), 1 if tiny else 5)
+    near = moves(learner, finite, occupancy(x, y), None, limit=1, rng=lambda: rng)
+    samples = np.concatenate([block.samples()[1:] for block in near.blocks])
+    batch = batch_predictions(learner, finite, np.arange(k), samples, np.arange(k), method="laplace")
+    some = np.arange(0, len(samples), max(1, len(samples) // 20))
+    types = [np.repeat(np.arange(2 * k), samples[i].ravel()) for i in some]
+    singly = [predict(learner, finite, t // 2, t % 2, np.arange(k)) for t in types]
+    alone = seconds(lambda: [predict(learner, finite, t // 2, t % 2, np.arange(k)) for t in types], 1) / len(some)
+    logs = np.stack([np.stack([p.log_p0, p.log_p1], axis=-1) for p in singly])
+    with np.errstate(invalid="ignore"):
+        gap = np.where(logs == batch[some], 0.0, np.abs(logs / batch[some] - 1.0)).max()
+    print(
+        f"audit, k={k} n={n} n'={size} beta=0.05: {whole.neighbours} neighbours, {whole.neighbours / took:.0f} a "
+        f"second, {alone * whole.neighbours / took:.0f}x a loop over predict, logs agree to {gap:.1e}, relative"
     )
-    some = counts[:: max(1, len(counts) // 20)]
-    singly = seconds(
-        lambda: [
-            evaluate(subset_mixture(finite, Occupancy(points=np.arange(k), counts=c), subset_size=size, beta=0.05))
-            for c in some
-        ],
-        1,
-    )
-    each, alone = batch / len(counts), singly / len(some)
-    print(f"k={k} n={n} n'={size}: {len(counts)} neighbours, {1 / each:.0f} a second, {alone / each:.0f}x a loop")
 
 
 if __name__ == "__main__":
