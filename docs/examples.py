@@ -10,11 +10,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from predcube.pipeline import query, run
 from predcube.pipeline.figures import plot, save
 from predcube.pipeline.printing import table
+from predcube.pipeline.table_audits import Request, audit_table
+from predcube.pipeline.verdicts import as_text
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "examples"
@@ -27,10 +29,37 @@ SHOWN = {
 
 def text(store: str) -> str:
     """The smallest n of each combination of the other axes, as a terminal shows it."""
-    console = Console(width=100, color_system=None)
+    return shown(table(query(store, smallest="n")))
+
+
+def audited() -> str:
+    """What ``predcube audit`` says of one table and one learner."""
+    request = Request(
+        table="examples/data/nhefs.csv",
+        features=("age",),
+        label="death = 1",
+        hypotheses="thresholds",
+        learner="stable_flip:epsilon=1,alpha=0.1",
+        neighbours=20_000,
+    )
+    return shown(as_text(audit_table(request, directory=str(ROOT))))
+
+
+def shown(what: RenderableType) -> str:
+    """What a terminal of 100 columns shows."""
+    console = Console(width=100, color_system=None, highlight=False)
     with console.capture() as captured:
-        console.print(table(query(store, smallest="n")))
+        console.print(what)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
+
+
+def put(words: str, name: str, text: str) -> str:
+    """The page with a block exchanged."""
+    block = f"<!-- {name} -->\n```text\n{text}\n```\n<!-- /{name} -->"
+    words, found = re.subn(rf"<!-- {name} -->.*?<!-- /{name} -->", lambda _: block, words, flags=re.DOTALL)
+    if found != 1:
+        raise SystemExit(f"README.md has {found} places for {name!r}; it needs one")
+    return words
 
 
 def main(folder: Path) -> None:
@@ -41,10 +70,8 @@ def main(folder: Path) -> None:
         store = str(folder / f"{name}.zarr")
         run(ROOT / "examples" / spec, store)
         save(plot(store, x="n", y="excess_error", hue=hue, facet=facet), PICTURES / f"{name}.svg")
-        block = f"<!-- {name} -->\n```text\n{text(store)}\n```\n<!-- /{name} -->"
-        words, found = re.subn(rf"<!-- {name} -->.*?<!-- /{name} -->", lambda _, b=block: b, words, flags=re.DOTALL)
-        if found != 1:
-            raise SystemExit(f"README.md has {found} places for {name!r}; it needs one")
+        words = put(words, name, text(store))
+    words = put(words, "audit", audited())
     page.write_text(words, encoding="utf-8")
 
 

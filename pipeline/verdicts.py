@@ -209,12 +209,14 @@ def _costs(rows: tuple[Cost, ...]) -> pa.Table:
 def _bills(verdict: TableAudit) -> Iterator[RenderableType]:
     """What many predictions cost: by what was measured where that is an upper bound, and by the guarantee."""
     if verdict.found.exhaustive:
-        yield table(_costs(verdict.measured_costs), title="Many predictions on this table cost at most")
+        yield Text("Many predictions on this table cost at most:")
+        yield table(_costs(verdict.measured_costs))
         yield ""
     every = f"Many predictions on any table of {verdict.n:,} rows cost at most, by the guarantee"
     if not verdict.found.exhaustive:
         every += " (what was measured is no upper bound)"
-    yield table(_costs(verdict.guaranteed_costs), title=every)
+    yield Text(f"{every}:")
+    yield table(_costs(verdict.guaranteed_costs))
 
 
 def _legend(verdict: TableAudit) -> Iterator[str]:
