@@ -17,10 +17,15 @@ from predcube.pipeline.spec.sweep import Sweep
 from predcube.pipeline.targets import Limit, limits_of
 from predcube.tasks.bounds import BOUNDS, delta_bound
 from predcube.tasks.hypotheses import HypothesisClass
+from predcube.tasks.lemmas import bound, literal
 
 AIMS = ("excess_error", "expected_excess_error", "error", "expected_error")
 """Targets that are theory's α."""
 GUARANTEED = {"stability": "guaranteed_stability", "privacy_loss": "guaranteed_privacy_loss"}
+LIKELY = frozenset({"uniform_deviation"})
+"""What a bound holds of with the targets' confidence, and not for every sample: no ratio says more than its target."""
+BOUNDED = ("swap_ratio", "subset_ratio", "net_failure", *LIKELY)
+"""Quantities of lemmas that have a bound."""
 
 
 def beside(surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
@@ -28,17 +33,22 @@ def beside(surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
 
     ``bound_stability`` and ``bound_privacy_loss``: the learner's guarantees. ``ratio_stability`` and
     ``ratio_privacy_loss``: the largest value of the done trials ÷ the guarantee, NaN where that is infinite. With a
-    δ(ε) curve ``bound_delta``, the most that δ can be under both guarantees, and ``ratio_delta``.
+    δ(ε) curve ``bound_delta``, the most that δ can be under both guarantees, and ``ratio_delta``; with a lemma's
+    quantity its bound and ratio, where there is one.
     Where the spec asks for ``bounds``: ``bound_n_<name>``, the sample complexities of ``tasks.bounds`` at the cell's
-    guarantees and at the targets' error and confidence; those that apply to no cell are left out.
+    guarantees and at the targets' error and confidence; ``bound_<quantity>_paper`` and its ratio, guarantees as Dagan &
+    Feldman state them where sharper ones hold. Those that apply to no cell are left out.
     """
-    asked = [q for q in GUARANTEED if q in sweep.quantities or "bounds" in sweep.quantities]
+    theory = "bounds" in sweep.quantities
+    asked = [q for q in GUARANTEED if q in sweep.quantities or theory]
     curve = "delta" in sweep.quantities
-    if not asked and not curve:
+    bounded = [q for q in BOUNDED if q in sweep.quantities]
+    if not asked and not curve and not bounded:
         return surfaces
     dims = tuple(a.name for a in sweep.axes)
-    arrays = _arrays(sweep, list(GUARANTEED) if curve else asked)
-    units = {q: surfaces[q].attrs.get("units", "1") if q in surfaces else "1" for q in GUARANTEED}
+    names = [*(GUARANTEED if curve else asked), *bounded, *(f"{q}_paper" for q in GUARANTEED if theory)]
+    arrays = _arrays(sweep, names)
+    units = {q: surfaces[q].attrs.get("units", "1") if q in surfaces else "1" for q in (*GUARANTEED, *bounded)}
     found = {name: xr.Variable(dims, array, _attributes(name, units)) for name, array in arrays.items()}
     axes = {a.name: a.coordinate() for a in sweep.axes}
     made = xr.Dataset(found, coords=axes).reindex({d: surfaces[d].values for d in dims})
@@ -46,9 +56,10 @@ def beside(surfaces: xr.Dataset, sweep: Sweep) -> xr.Dataset:
         made["bound_delta"] = _delta(made, surfaces["delta_epsilon"])
         made = made.drop_vars([f"bound_{q}" for q in GUARANTEED if q not in asked])
     result = surfaces.assign({str(n): v.variable for n, v in made.data_vars.items()})
-    for quantity in (*asked, "delta"):
-        if f"{quantity}_maximum" in surfaces:
-            result[f"ratio_{quantity}"] = _ratio(result, quantity)
+    for name in (*names, "delta"):
+        quantity = name.removesuffix("_paper")
+        if f"bound_{name}" in result and f"{quantity}_maximum" in surfaces and name not in LIKELY:
+            result[f"ratio_{name}"] = _ratio(result, name, quantity)
     return result
 
 
@@ -71,16 +82,16 @@ def _delta(guarantees: xr.Dataset, epsilon: xr.DataArray) -> xr.DataArray:
     return xr.DataArray(made)
 
 
-def _ratio(surfaces: xr.Dataset, quantity: str) -> xr.Variable:
-    """The largest measured value ÷ what is guaranteed."""
-    bound, largest = surfaces[f"bound_{quantity}"].variable, surfaces[f"{quantity}_maximum"].variable
+def _ratio(surfaces: xr.Dataset, name: str, quantity: str) -> xr.Variable:
+    """The largest measured value of a quantity ÷ the bound of that name."""
+    bound, largest = surfaces[f"bound_{name}"].variable, surfaces[f"{quantity}_maximum"].variable
     bound = bound.transpose(*largest.dims)
     usable = np.isfinite(bound.values) & (bound.values > 0)
     ratio = np.where(usable, largest.values / np.where(usable, bound.values, 1.0), np.nan)
     about = {
-        "long_name": f"largest measured ÷ guaranteed {quantity.replace('_', ' ')}",
+        "long_name": f"largest measured ÷ guaranteed {name.replace('_', ' ')}",
         "units": "1",
-        "description": f"{quantity}_maximum ÷ bound_{quantity}; NaN where the guarantee is infinite or 0",
+        "description": f"{quantity}_maximum ÷ bound_{name}; NaN where the guarantee is infinite or 0",
     }
     return xr.Variable(largest.dims, ratio, about)
 
@@ -94,7 +105,8 @@ def _arrays(sweep: Sweep, promised: Sequence[str]) -> dict[str, NDArray[np.float
     sizes = (*(len(p.values) for p in parts), len(alphas))
     flat = np.ravel_multi_index(tuple(codes), sizes)
     distinct, which = np.unique(flat, return_inverse=True)
-    beta = 1 - sweep.targets.confidence if sweep.targets.limits else None
+    unlikely = 1 - sweep.targets.confidence
+    beta = unlikely if sweep.targets.limits else None
     complexities = list(BOUNDS) if "bounds" in sweep.quantities else []
     rows: dict[str, list[float]] = {
         n: [] for n in [f"bound_{q}" for q in promised] + [f"bound_n_{b}" for b in complexities]
@@ -104,8 +116,15 @@ def _arrays(sweep: Sweep, promised: Sequence[str]) -> dict[str, NDArray[np.float
         hypotheses, learner, n = grid.hypotheses[h], grid.learners[a], int(parts[2].values[s])
         runs = learner.infeasible(n, hypotheses) is None
         given = {q: float(getattr(learner, m)(n)) if runs else math.nan for q, m in GUARANTEED.items()}
-        for q in promised:
-            rows[f"bound_{q}"].append(given[q])
+        for name in promised:
+            q = name.removesuffix("_paper")
+            if not runs:
+                value = math.nan
+            elif name in given:
+                value = given[name]
+            else:
+                value = literal(q, learner, n) if name != q else bound(q, learner, hypotheses, n, unlikely)
+            rows[f"bound_{name}"].append(value)
         cell: dict[str, float | None] = {
             "alpha": None if math.isnan(alphas[goal]) else float(alphas[goal]),
             "beta": beta,
@@ -115,10 +134,11 @@ def _arrays(sweep: Sweep, promised: Sequence[str]) -> dict[str, NDArray[np.float
             "epsilon": given["privacy_loss"],
         }
         for b in complexities:
-            value = BOUNDS[b].value(**cell) if runs else None
-            rows[f"bound_n_{b}"].append(math.nan if value is None else value)
+            size = BOUNDS[b].value(**cell) if runs else None
+            rows[f"bound_n_{b}"].append(math.nan if size is None else size)
     arrays = {name: np.array(values)[which].reshape(sweep.shape) for name, values in rows.items()}
-    return {n: a for n, a in arrays.items() if not n.startswith("bound_n_") or not np.isnan(a).all()}
+    always = {f"bound_{q}" for q in GUARANTEED}
+    return {n: a for n, a in arrays.items() if n in always or not np.isnan(a).all()}
 
 
 def _alpha(sweep: Sweep) -> NDArray[np.float64]:
@@ -140,16 +160,23 @@ def log_size(hypotheses: HypothesisClass) -> float:
 
 
 def _attributes(name: str, units: dict[str, str]) -> dict[str, Any]:
-    bound = BOUNDS.get(name.removeprefix("bound_n_"))
-    if name.startswith("bound_n_") and bound is not None:
+    size = BOUNDS.get(name.removeprefix("bound_n_"))
+    if name.startswith("bound_n_") and size is not None:
         return {
-            "long_name": f"{bound.side} bound on n, {name.removeprefix('bound_n_').replace('_', ' ')}",
+            "long_name": f"{size.side} bound on n, {name.removeprefix('bound_n_').replace('_', ' ')}",
             "units": "examples",
-            "description": f"{bound.description} ({bound.source})",
+            "description": f"{size.description} ({size.source})",
         }
-    quantity = name.removeprefix("bound_")
+    quantity = name.removeprefix("bound_").removesuffix("_paper")
+    said = "what the learner is proved to satisfy for every data set"
+    if name.endswith("_paper"):
+        said = "what Dagan & Feldman 2020 state for every data set, where a sharper guarantee is known"
+    elif quantity in BOUNDED:
+        said = "what a lemma says for every data set"
+    if quantity in LIKELY:
+        said = "what holds with the probability that the targets name as confidence"
     return {
-        "long_name": f"guaranteed {quantity.replace('_', ' ')}",
+        "long_name": f"guaranteed {quantity.replace('_', ' ')}{' as stated' if name.endswith('_paper') else ''}",
         "units": units[quantity],
-        "description": f"what the learner is proved to satisfy for every data set; {quantity} is measured beside it",
+        "description": f"{said}; {quantity} is measured beside it",
     }

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """``built`` is False for quantities that the words of a spec promise and this version does not compute;
-    ``per_trial`` is False for those that follow from a cell alone and stand in /surfaces. ``extra``: the dimensions
+    """``per_trial`` is False for those that follow from a cell alone and stand in /surfaces. ``extra``: the dimensions
     after the trial (``pipeline.dimensions`` says what they hold). ``certain``: every trial has the same value, known
-    without a sample, so that its interval has no width."""
+    without a sample, so that its interval has no width. ``infinite``: a trial may give ∞, and surfaces count those."""
 
     long_name: str
     units: str = "1"
     description: str
     per_trial: bool = True
-    built: bool = True
     certain: bool = False
+    infinite: bool = False
     extra: tuple[str, ...] = ()
 
 
@@ -41,6 +40,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         units="nat",
         description="max over neighbours S', x and y of |ln P_S(y|x) − ln P_S'(y|x)|, infinite where 0 meets a "
         "positive probability; `audit` says whether all neighbours were visited. Dwork & Feldman 2018.",
+        infinite=True,
     ),
     "growth": Quantity(
         long_name="labelings of the sample's points",
@@ -87,8 +87,42 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "swap_ratio": Quantity(
         long_name="swap ratio",
-        description="The ratio of Dagan & Feldman 2020, Lemma S-Sp.",
-        built=False,
+        description="max over x, y and exchanges J = I ∖ {j} ∪ {i} of P_{S,I}(y|x)/P_{S,J}(y|x), answers given the "
+        "drawn records: for private over those where I ∖ {j} is an η-net of the records but j and ηn ≥ 1 (1 where "
+        "there is none), for private_lwy over all; `lemma_sets` says whether all were visited. Dagan & Feldman 2020, "
+        "Lemma swap.",
+    ),
+    "swap_ratio_elsewhere": Quantity(
+        long_name="swap ratio where the others drawn are no net",
+        description="The same over the exchanges of private that Lemma swap says nothing of; 1 where there is none.",
+    ),
+    "subset_ratio": Quantity(
+        long_name="ratio of answers with the subset held fixed",
+        description="max over neighbours S', x, y and sets T of n' points of P_{S,T}(y|x)/P_{S',T}(y|x), either way "
+        "round; for private_lwy over S' with another record outside the drawn ones. `lemma_sets` says whether all were "
+        "visited. Dagan & Feldman 2020, Lemma S-Sp.",
+    ),
+    "net_failure": Quantity(
+        long_name="δ of the private learner's proof",
+        description="max over records j of Pr[j ∈ I and I ∖ {j} is no η-net of the other records], n'/n where ηn < 1; "
+        "`lemma_sets` says whether over all subsets I (else it is an estimate). Dagan & Feldman 2020, Lemma main.",
+    ),
+    "swapped_privacy_loss": Quantity(
+        long_name="privacy loss by the private learner's proof",
+        units="nat",
+        description="ln(A + (1 − 2α)δ/α), A = e^{3/(ηn)}(1 + 4e⁶n'/(n − n')), δ = net_failure: what the proof promises "
+        "of this sample, to be compared with privacy_loss. Infinite where n' = n. Dagan & Feldman 2020, Lemma main.",
+        infinite=True,
+    ),
+    "uniform_deviation": Quantity(
+        long_name="uniform deviation",
+        description="sup over H of |L_D(h) − L_S(h)|, L_D on the held-out rows for a table; `supremum` says whether it "
+        "is exact. Dagan & Feldman 2020, Lemma uniform-conv.",
+    ),
+    "relabelling_error": Quantity(
+        long_name="error on the worst relabelling",
+        description="sup over H of E|h(x) − φ_S(h)(x)|, φ_S(h) what the vote of private, or the learner itself, "
+        "answers of S relabelled by h; `supremum` says whether it is exact. Dagan & Feldman 2020, Remark priv-real.",
     ),
 }
 
@@ -154,9 +188,7 @@ PREDICTABILITY: Mapping[str, Quantity] = {
     "K": Quantity(
         long_name="scale of the gain", description="K: the attacker's gain in squared error is K·gain.", certain=True
     ),
-    "m": Quantity(
-        long_name="weight of the noise", description="m: the noise counts as S_eff = m·S_tot.", certain=True
-    ),
+    "m": Quantity(long_name="weight of the noise", description="m: the noise counts as S_eff = m·S_tot.", certain=True),
     "simulated_gain": _per_query(
         "simulated gain",
         "Mean of (θ₁ − θ₂)² over measure.draws breaches and noises drawn, the efficient attacker run; to be compared "

@@ -35,10 +35,18 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "stability": (0.0, 1.0),
     "privacy_loss": (0.0, np.inf),
     "delta": (0.0, 1.0),
+    "swap_ratio": (1.0, np.inf),
+    "swap_ratio_elsewhere": (1.0, np.inf),
+    "subset_ratio": (1.0, np.inf),
+    "net_failure": (0.0, 1.0),
+    "swapped_privacy_loss": (0.0, np.inf),
+    "uniform_deviation": (0.0, 1.0),
+    "relabelling_error": (0.0, 1.0),
 }
 """What a mean can be at all: an interval is cut to it."""
 
 CERTAIN = frozenset(name for known in (QUANTITIES, PREDICTABILITY) for name, about in known.items() if about.certain)
+INFINITE = frozenset(name for known in (QUANTITIES, PREDICTABILITY) for name, about in known.items() if about.infinite)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +175,7 @@ def _quantity(
             "_count": s.count,
             "_maximum": s.maximum,
         }
-        if name == "privacy_loss":
+        if name in INFINITE:
             out["_infinite"] = s.infinite
         for most in limits:
             reached = (done & (values <= _widen(most[..., None], values.ndim))).sum(axis=-1, dtype=np.int64)

@@ -52,12 +52,6 @@ BAD = {
     "no kind": ("learner/kind", ..., "learner.kind: missing; give one of ", "stable"),
     "a kind that is no text": ("learner/kind", 3, "learner.kind: 3 is an integer; give one of ", "stable"),
     "an unknown quantity": ("measure/quantities", ["stabilty"], "measure.quantities[0]: ", 'did you mean "stability"?'),
-    "a quantity to come": (
-        "measure/quantities",
-        ["swap_ratio"],
-        '"swap_ratio" is not built in yet; there are ',
-        "error",
-    ),
     "a quantity twice": ("measure/quantities", ["error", "error"], "measure.quantities[1]: ", "stands twice"),
     "no quantities": ("measure/quantities", [], "measure.quantities: ", "empty"),
     "an unknown method": ("measure/method", "laplce", "measure.method: ", 'did you mean "laplace"?'),

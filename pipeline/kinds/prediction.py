@@ -28,6 +28,8 @@ _CODES = {
     "mixture_method": "how the weights of the learner's mixture were computed",
     "audit": "how far stability, privacy loss and delta go: over all neighbours, over some of them, or estimated",
     "subset_sets": "the sets T that labelings and net_probability are means over",
+    "lemma_sets": "the sets of drawn records that ratios of answers and net_failure are over",
+    "supremum": "whether uniform_deviation and relabelling_error are over the whole class",
 }
 
 

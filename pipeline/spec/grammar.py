@@ -95,7 +95,7 @@ PREDICTION = Grammar(
     quantities=QUANTITIES,
     alias={"table": "distribution"},
     sized=True,
-    standing=frozenset({"audit", "mixture_method", "subset_sets", "delta_epsilon"}),
+    standing=frozenset({"audit", "mixture_method", "subset_sets", "lemma_sets", "supremum", "delta_epsilon"}),
 )
 
 

@@ -137,10 +137,7 @@ class _Loader:
         known = grammar.quantities
         for i, name in enumerate(asked):
             place = f"measure.quantities[{i}]"
-            if name in known and not known[name].built:
-                built = ", ".join(q for q, about in known.items() if about.built)
-                self.mistakes.add(place, f'"{name}" is not built in yet; there are {built}')
-            elif name not in known:
+            if name not in known:
                 self.mistakes.add(place, unknown(name, known, "quantity"))
             elif name in asked[:i]:
                 self.mistakes.add(place, f'"{name}" stands twice; keep one')

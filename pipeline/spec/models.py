@@ -64,6 +64,8 @@ class Goals:
     expected_excess_error: Annotated[float, Ge(0)] | None = None
     stability: Annotated[float, Ge(0)] | None = None
     privacy_loss: Annotated[float, Ge(0)] | None = None
+    uniform_deviation: Annotated[float, Ge(0)] | None = None
+    relabelling_error: Annotated[float, Ge(0)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
