@@ -221,6 +221,16 @@ def stable_sample_complexity(d: int, alpha: float, gamma: float, beta: float) ->
     return d * math.log(1.0 / alpha) / (gamma * alpha) + agnostic_lower_bound(d, alpha, beta)
 
 
+def averaging_sample_complexity(d: int, alpha: float, gamma: float) -> float:
+    """Shape of what averaging over 1/γ chunks needs, each large enough to learn from alone: d/(γα²)."""
+    return d / (gamma * alpha**2)
+
+
+def aggregation_sample_complexity(d: int, alpha: float, epsilon: float) -> float:
+    """Shape of what a noisy mean of 1/(εα) chunks needs, as many as let the noise add α to the error: d/(εα³)."""
+    return d / (epsilon * alpha**3)
+
+
 def stable_flip_sample_complexity(d: int, alpha: float, epsilon: float, beta: float) -> float:
     """Shape of what the stable learner with a flipped label needs: the γ-stable learner's at γ = εα/2."""
     return stable_sample_complexity(d, alpha, epsilon * alpha / 2, beta)
@@ -322,6 +332,22 @@ BOUNDS: dict[str, Bound] = {
         shape=True,
         description="examples the γ-stable learner needs, O(d ln(1/α)/(γα) + (d + ln(1/β))/α²) without its constant",
         source=f"{_P1}, Theorem main-stability",
+    ),
+    "averaging_upper": Bound(
+        function=averaging_sample_complexity,
+        needs=("d", "alpha", "gamma"),
+        side="upper",
+        shape=True,
+        description="examples averaging over disjoint chunks needs for stability γ, O(d/(γα²)) without its constant",
+        source=f"{_P1}, introduction (Shalev-Shwartz et al. 2010)",
+    ),
+    "aggregation_upper": Bound(
+        function=aggregation_sample_complexity,
+        needs=("d", "alpha", "epsilon"),
+        side="upper",
+        shape=True,
+        description="examples private aggregation of chunks needs, Õ(d/(εα³)) without constant and logarithms",
+        source=f"{_P1}, introduction (Dwork & Feldman 2018; Bassily, Thakurta & Thakkar 2018)",
     ),
     "stable_flip_upper": Bound(
         function=stable_flip_sample_complexity,
