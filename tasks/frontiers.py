@@ -24,6 +24,9 @@ from predcube.tasks.processes.base import Process
 SCHEMES = ("isotropic", "calibrated", "rank_one")
 """The schemes that need nothing but a target."""
 
+LIMIT = 700.0
+"""Logarithms of amounts of noise are looked for up to this size: e^700 is near the largest number there is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
@@ -110,10 +113,16 @@ def _amount(gains: Gains, template: Noise, per_gain: np.ndarray[Any, Any], targe
         return float(np.max(loads.sum(axis=1))) / target - 1.0
     low = -math.log(float(spectrum.strengths.max()))
     high = -math.log(float(spectrum.strengths[hidden].min()))
-    while over(low) < 0:
+    while over(low) < 0 and low > -LIMIT:
         low -= 4.0
-    while over(high) > 0:
+    while over(high) > 0 and high < LIMIT:
         high += 4.0
+    if over(low) < 0:  # the target differs from the value without noise by rounding alone
+        return math.exp(low)
+    if over(high) > 0:
+        raise ValueError(
+            f"target = {target:g} needs more {template.kind} noise than a number can hold; take a higher one"
+        )
     found = brentq(over, low, high, xtol=1e-14, rtol=1e-14)
     step = 1e-15
     while over(found) > 0:  # never less noise than the target asks for

@@ -163,7 +163,7 @@ class Gains:
         inverse = (vectors[:, kept] / roots).T / scale
         made = {
             "root": scale[:, None] * vectors[:, kept] * roots,
-            "whitened": np.where(law.constant[:, None], 0.0, law.cross @ inverse.T),
+            "whitened": law.cross @ inverse.T,
             "condition": float(roots[-1] / roots[0]) if roots.size else 1.0,
             "_inverse": inverse,
             "_null": (vectors[:, ~kept] / scale[:, None]).T,

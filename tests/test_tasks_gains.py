@@ -190,6 +190,10 @@ def test_noise_that_is_seen_where_the_release_does_not_vary():
         once = values(law_of(q, x), Coordinates(-np.eye(1), np.eye(1)), SHARD, half, MEASURE)
         assert twice.gain[0] == pytest.approx(once.gain[0], rel=1e-9)
         assert (twice.rank, once.rank) == (1, 1)
+        three = Gains(law=law_of(q, np.hstack([x, x, 7 * x])), coordinates=Coordinates(np.diag([1.0, 1, 7]), np.eye(3)))
+        third = Gains(law=law_of(q, x), coordinates=Coordinates(np.eye(1) / np.sqrt(3), np.eye(1)))
+        noise = noises.build("isotropic", sd=sd)
+        assert np.allclose(three.gain(SHARD, noise, MEASURE), third.gain(SHARD, noise, MEASURE), rtol=1e-9)
     # Noise common to both a varying and a constant coordinate is read off the constant one.
     law = law_of(q, np.hstack([x, np.zeros((100, 1))]))
     mixed = Coordinates(np.array([[1.0, 1.0], [0.0, 1e-9]]), np.eye(2))
@@ -210,6 +214,10 @@ def test_noise_of_very_different_sizes_hides_what_it_hides_and_no_more():
     )
     alone = Gains(law=law_of(q, g[:, 1:]), coordinates=Coordinates(np.eye(1), np.eye(1))).gain0
     assert found[0] == pytest.approx(alone[0], rel=1e-9)
+    # the same along a direction that is no coordinate, and beyond what a sum of squares could hold
+    turn = stats.ortho_group.rvs(2, random_state=rng)
+    turned = Gains(law=law_of(q, g @ turn.T), coordinates=Coordinates(turn, units * 1e8))
+    assert turned.gain(SHARD, noises.build("isotropic", sd=1.0), MEASURE)[0] == pytest.approx(alone[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("noise", SCHEMES, ids=lambda noise: noise.kind)
@@ -222,7 +230,7 @@ def test_values_keep_their_laws_on_random_problems(noise):
         found = values(law, at, SHARD, noise, MEASURE)
         assert np.all(found.sharp <= found.correlated * slack)
         assert np.all(found.correlated <= found.cauchy_schwarz * slack)
-        assert np.all(found.cauchy_schwarz <= found.paper * slack)
+        assert np.allclose(found.paper, (1 + np.log(4)) * found.cauchy_schwarz, rtol=1e-13)
         assert np.all((found.gain >= 0) & (found.gain <= law.s1))
         assert np.all((found.r <= np.sqrt(found.rho2) * slack) & (found.rho2 <= 1))
         binary = law_of((rng.random((12, 1)) < 0.4) + 0.0, at.units[:1, :1] * rng.normal(size=(12, 1)))
@@ -462,6 +470,7 @@ def test_a_constant_query_is_worth_nothing_and_says_so(measure):
         for name in ("gain", "r", "rho2", "sharp", "correlated", "cauchy_schwarz", "paper"):
             assert getattr(found, name).tolist() == [0.0], name
         assert found.constant.tolist() == [True]
+        assert found.tau.tolist() == [0.0]
         assert "constant_query" in found.flags
 
 

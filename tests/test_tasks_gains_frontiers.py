@@ -120,6 +120,10 @@ def test_a_target_that_is_met_already_or_out_of_reach_gets_one_message():
         for bad in (0.0, -1.0, np.nan, np.inf):
             with pytest.raises(ValueError, match="must be a number above 0"):
                 noise_for(gains, process, Measure(), bad, scheme)
+    hair = float(np.nextafter(bare, 0))
+    assert noise_for(gains, process, Measure(), hair, "isotropic").sharp == pytest.approx(bare, rel=1e-12)
+    with pytest.raises(ValueError, match="more isotropic noise than a number can hold"):
+        noise_for(gains, process, Measure(), 1e-310, "isotropic")
     for name in ("gaussian", "laplace"):
         with pytest.raises(ValueError, match="needs its sensitivity"):
             noise_for(gains, process, Measure(), bare / 2, name)
