@@ -7,15 +7,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from predcube.pipeline.answering import predictability
     from predcube.pipeline.bisection import search
     from predcube.pipeline.execution import run
     from predcube.pipeline.planning import plan
     from predcube.pipeline.queries import query
     from predcube.pipeline.spec import load_spec
 
-__all__ = ["load_spec", "plan", "query", "run", "search"]
+__all__ = ["load_spec", "plan", "predictability", "query", "run", "search"]
 
-_HOMES = {"load_spec": "spec", "plan": "planning", "query": "queries", "run": "execution", "search": "bisection"}
+_HOMES = {
+    "load_spec": "spec",
+    "plan": "planning",
+    "predictability": "answering",
+    "query": "queries",
+    "run": "execution",
+    "search": "bisection",
+}
 
 
 def __getattr__(name: str) -> Any:

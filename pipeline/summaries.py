@@ -56,7 +56,8 @@ class StoredRequest:
 
 class Tables:
     """The tables of a sweep while they are summed up. ``fanout``: an entered fan-out, or None for this process;
-    ``generation``: of the store, where there is one."""
+    ``generation``: of the store, where there is one. ``say`` is told of every pass, ``report`` of the parts it has
+    read."""
 
     def __init__(
         self,
@@ -67,8 +68,9 @@ class Tables:
         fanout: Fanout | None = None,
         generation: str = "",
         say: Say = lambda text: None,
+        report: Callable[[int, int], None] = lambda done, parts: None,
     ) -> None:
-        self.needs, self.shelf = needs, shelf
+        self.needs, self.shelf, self._report = needs, shelf, report
         self._directory, self._fanout, self._generation, self._say = directory, fanout, generation, say
         self._rows: dict[int, Rows] = {}
         self.seconds = 0.0  # of reading, by the wall
@@ -174,7 +176,7 @@ class Tables:
         self.passes += 1
         self._say(f"{self._path(table)}: {doing} ({rows.count:,} rows, pass {self.passes})")
         asked: list[Ask] = asks
-        reader = Reader(rows=rows, longest=self.needs.longest(table), fanout=self._fanout)
+        reader = Reader(rows=rows, longest=self.needs.longest(table), fanout=self._fanout, report=self._report)
         begun = time.monotonic()
         found = reader.read(asked)
         self.seconds += time.monotonic() - begun

@@ -6,7 +6,7 @@ The same computation over files, with SQL expressions for columns, is ``predcube
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,17 @@ class Predictability:
     queries: tuple[str, ...]
     release_names: tuple[str, ...]
     estimate: Array
+
+
+class Counted(Protocol):
+    """What an answer says of the rows that it is of: how many are used, why others are not, the queries' names."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dropped(self) -> Mapping[str, int]: ...
+    @property
+    def queries(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +141,7 @@ def factored(sample: Sample, release: Release, process: Process[Any], *, joint: 
     return Gains(law=law, coordinates=fitted), fitted
 
 
-def answer(values: Values, fitted: Fitted, sample: Sample, release: Release, *, single: bool) -> Predictability:
+def answer(values: Values, fitted: Fitted, sample: Counted, release: Release, *, single: bool) -> Predictability:
     """Values as an answer; of one query as plain numbers where ``single``."""
 
     def shown(array: NDArray[Any]) -> Any:
