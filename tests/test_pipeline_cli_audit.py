@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from predcube.pipeline import table_audits
-from predcube.pipeline.cli import commands  # noqa: F401  (registers the command)
+from predcube.pipeline.cli import auditing
 from predcube.pipeline.cli.app import app
 from predcube.pipeline.failures import BadInput, Interrupted
 from predcube.pipeline.spec.inline import inline
@@ -255,6 +255,14 @@ def test_a_stopped_audit_says_so(table: str, monkeypatch: pytest.MonkeyPatch) ->
     result = asked(table, *LINE, "--learner", "erm")
     assert isinstance(result.exception, Interrupted)
     assert result.exception.status == 130
+
+
+def test_progress_is_said_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    say = auditing._lines(every=0.0)
+    say(1000, 20_000)
+    assert capsys.readouterr().err == "1,000 of 20,000 neighbours tried\n"
+    auditing._lines()(1000, 20_000)
+    assert capsys.readouterr().err == ""
 
 
 def test_sections_on_a_command_line() -> None:

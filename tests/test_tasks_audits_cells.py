@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from predcube.tasks import audit, hypotheses, learners, predict
 from predcube.tasks.curves import delta, staircase
+from predcube.tasks.distributions.table import Table
 from predcube.tasks.hypotheses import HypothesisClass
 from predcube.tasks.learners import Learner
+from predcube.tasks.trials import CODES, Problem, infeasible, measure
 
 CLASSES: dict[str, HypothesisClass] = {
     "thresholds": hypotheses.build("thresholds"),
@@ -143,6 +145,24 @@ def test_halfspaces_have_no_order_cells(dimension: int) -> None:
     assert got.kind == "lower bound"
     assert 0 < got.stability <= learner.guaranteed_stability(4) + 1e-12
     assert 0 < got.privacy_loss <= learner.guaranteed_privacy_loss(4) + 1e-12
+
+
+def test_a_sweep_says_how_far_its_audits_go() -> None:
+    rng = np.random.default_rng(5)
+    law = Table(x=rng.random((30, 2)), y=rng.integers(0, 2, 30).astype(np.uint8), digest="30 rows")
+    for neighbours, code in ((300, 4), (20, 2)):
+        problem = Problem(
+            hypotheses=CLASSES["boxes in the plane"],
+            distribution=law,
+            learner=LEARNERS["df_agnostic"],
+            n=3,
+            quantities=("stability", "privacy_loss"),
+            seed=1,
+            neighbours=neighbours,
+        )
+        assert infeasible(problem) is None
+        assert measure(problem, 0)["audit"] == code
+    assert CODES["audit"]["exhaustive over order cells"] == 4
 
 
 def test_progress_counts_to_the_end() -> None:

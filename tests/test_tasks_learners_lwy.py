@@ -132,6 +132,8 @@ def test_parameters_and_infeasible_cells() -> None:
 def test_chunks_by_position_in_the_draw_let_a_swap_touch_them_all() -> None:
     # Pairs x, x, a, a, …: in chunks of two every other chunk holds x; moved on by one record, all do. The proof pays
     # 4e³ for exchanging one drawn record for another, which i mod r keeps to and places in the drawn order do not.
+    # No audit of a whole sample shows it: S and S′ draw the same positions, so that their chunks differ in one record,
+    # and what an exchange may cost is weighed by n'/(n − n'), small only where the places of the others vary anyway.
     r = 24
     learner = PrivateLwy(epsilon=40.0, alpha=0.1, chunks=r, subset_size=2 * r)
     h = hypotheses.build("cube", points=2)

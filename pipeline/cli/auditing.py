@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -97,10 +98,10 @@ def audit(
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[[int, int], None] | None]:
-    """Neighbours tried so far, on standard error: a bar in a terminal, else nothing."""
+def _shown() -> Iterator[Callable[[int, int], None]]:
+    """Neighbours tried so far, on standard error: a bar in a terminal, else a line now and then."""
     if not sys.stderr.isatty():
-        yield None
+        yield _lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -109,3 +110,16 @@ def _shown() -> Iterator[Callable[[int, int], None] | None]:
     with Progress(*columns, console=Console(stderr=True), refresh_per_second=2, transient=True) as bar:
         task = bar.add_task("neighbours", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _lines(every: float = 10.0) -> Callable[[int, int], None]:
+    """Prints a line every so many seconds, the first after as many."""
+    last = time.monotonic()
+
+    def say(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= every:
+            last = time.monotonic()
+            print(f"{done:,} of {total:,} neighbours tried", file=sys.stderr, flush=True)
+
+    return say
