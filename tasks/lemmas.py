@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import bounds, lemmas_choices, lemmas_nets, lemmas_subsets, lemmas_uniform
 from predcube.tasks.distributions.base import Population
-from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.hypotheses.base import ASKING, HypothesisClass
 from predcube.tasks.learners.base import Learner, Occupancy
 from predcube.tasks.learners.private import Private
 from predcube.tasks.learners.private_lwy import PrivateLwy
@@ -32,7 +32,7 @@ LEMMAS = SUBSETS | UNIFORM
 
 FEW = 10
 """Up to so many points all sets of them are gone through,"""
-VISITED = 2.0**27
+VISITED = 2.0**28
 """where that takes no more than about this many operations."""
 
 type Streams = Callable[[str], Callable[[], np.random.Generator]]
@@ -177,28 +177,49 @@ def all_sets(asked: Collection[str], learner: Learner, hypotheses: HypothesisCla
         k = len(domain)
     elif k > FEW or (domain is None and h.features > 1):
         return False
-    return operations(asked, learner, h, n, neighbours) <= VISITED
+    return _sets_operations(asked, learner, h, n, neighbours, 2.0**k) <= VISITED
 
 
 def operations(asked: Collection[str], learner: Learner, hypotheses: HypothesisClass, n: int, neighbours: int) -> float:
-    """Elementary operations, about, of going through all sets, or of the drawn ones where they are too many."""
+    """Elementary operations, about, of what is asked for."""
+    h, domain = hypotheses, hypotheses.domain
+    k = n if domain is None else len(domain)
+    found = 0.0
+    if not UNIFORM.isdisjoint(asked):
+        m = 3 * k + 8 if domain is None else k
+        labelings = float(h.growth(m) or m**h.vc_dimension + 1)
+        found += 1e6 + min(m * labelings, float(lemmas_uniform.LABELS))
+        if "relabelling_error" in asked:
+            inner = lemmas_uniform.realizable(learner, n)
+            patterns = int(min(labelings, lemmas_uniform.PATTERNS))
+            method = inner.method(h, k=k, n=n, many=patterns)
+            found += inner.operations(h, method, k=k, n=n, many=patterns)[1]
+    if not SUBSETS.isdisjoint(asked):
+        every = all_sets(asked, learner, h, n, neighbours)
+        if isinstance(learner, PrivateLwy):
+            choices = lemmas_choices.choices(h, learner, n) if every else float(lemmas_subsets.EXCHANGES)
+            kinds = 1.0 + (4.0 * k * k if "subset_ratio" in asked else 0.0)
+            return found + 20_000.0 * choices * kinds
+        sets = 2.0 ** min(k, n) if every else float(lemmas_subsets.DRAWN)
+        found += _sets_operations(asked, learner, h, n, neighbours, sets)
+    return found
+
+
+def _sets_operations(
+    asked: Collection[str], learner: Learner, hypotheses: HypothesisClass, n: int, neighbours: int, sets: float
+) -> float:
+    """Of answers given each of so many sets, and of exchanges between them."""
     h, domain = hypotheses, hypotheses.domain
     k = n if domain is None else len(domain)
     few = min(k, n)
     labelings = float(h.growth(few) or few**h.vc_dimension + 1)
-    found = 0.0
-    if not UNIFORM.isdisjoint(asked):
-        m = 3 * k + 8 if domain is None else k
-        found += float(m) * min(float(h.growth(m) or m**h.vc_dimension + 1), lemmas_uniform.LABELS / m)
-    if not SUBSETS.isdisjoint(asked):
-        sets = 2.0**k if k <= FEW else float(lemmas_subsets.DRAWN)
-        samples = 1.0
-        if "subset_ratio" in asked:
-            groups = np.bincount(learner.exchangeable(n))
-            samples += float(np.minimum(groups, 2 * k).sum()) * (2 * k - 1) if domain is not None else neighbours
-        found += sets * samples * labelings * (3.0 * k + 20.0)
-        if not NETS.isdisjoint(asked):
-            found += labelings**2 * k + sets * k * k * 4.0 * k
+    samples = 1.0
+    if "subset_ratio" in asked:
+        groups = np.bincount(learner.exchangeable(n))
+        samples += float(np.minimum(groups, 2 * k).sum()) * (2 * k - 1) if domain is not None else neighbours
+    found = sets * (ASKING + samples * labelings * (3.0 * k + 20.0))
+    if not NETS.isdisjoint(asked):
+        found += labelings**2 * k + sets * k * k * 4.0 * k
     return found
 
 
