@@ -53,6 +53,11 @@ def test_every_learner_runs_from_spec_to_surfaces(tmp_path: Path) -> None:
         measured, promised = found[f"{quantity}_maximum"].values, found[f"bound_{quantity}"].values
         assert (measured[runs] <= promised[runs] + 1e-12).all()
         assert np.isnan(measured[~runs]).all()
+        # measured ÷ guaranteed wherever something finite is guaranteed: for every learner's stability, at least.
+        finite = np.isfinite(promised)
+        assert (finite == runs).all() or quantity == "privacy_loss"
+        np.testing.assert_array_equal(found[f"ratio_{quantity}"].values[finite], measured[finite] / promised[finite])
+        assert np.isnan(found[f"ratio_{quantity}"].values[~finite]).all()
     assert np.isfinite(found["excess_error"].values[runs]).all()
 
 
