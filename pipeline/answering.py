@@ -73,8 +73,10 @@ def predictability(
         "noise": section_of(noise or {"kind": "none"}, "noise"),
         "measure": _measure(loss),
     }
-    single = not isinstance(query, Mapping) and len(spec["query"]) == 1
-    return work(spec).answer(single=single)
+    if isinstance(query, Mapping):
+        return work(spec).answer(single=False)
+    # A text is both name and expression: in a message once is enough.
+    return work(spec, named=lambda place: "query" if place.startswith("query.") else place).answer(single=True)
 
 
 def section_of(value: Any, role: str) -> dict[str, Any]:

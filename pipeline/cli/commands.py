@@ -1,5 +1,5 @@
 """Every module of commands, imported once so that each registers its own."""
 
-from predcube.pipeline.cli import asking, auditing, checking, listing, running, searching
+from predcube.pipeline.cli import asking, auditing, checking, disclosing, listing, running, searching
 
-__all__ = ["asking", "auditing", "checking", "listing", "running", "searching"]
+__all__ = ["asking", "auditing", "checking", "disclosing", "listing", "running", "searching"]
