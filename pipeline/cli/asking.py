@@ -59,7 +59,7 @@ def query(
     """Rows of the surfaces, or the smallest value of an axis that reaches a condition."""
     from predcube.pipeline.queries import query as ask
 
-    chosen = format or _format_of(out)
+    chosen = format or format_of(out)
     if chosen is Format.arrow and out is None and sys.stdout.isatty():
         raise BadInput("--format arrow writes bytes: name a file with --out FILE, or redirect the output")
     if smallest is not None and select:
@@ -68,7 +68,7 @@ def query(
     if names == []:
         raise BadInput(f"--select {','.join(select or [])!r} names no variable; leave it out, or give '*' for all")
     rows = ask(store, select=names, where=where, at=fixed(at), smallest=smallest, such_that=such_that)
-    _write(rows, chosen, out)
+    write(rows, chosen, out)
     _say_what_is_missing(rows)
     _say_what_is_aside(rows)
     if rows.num_rows == 0:
@@ -133,7 +133,7 @@ def fixed(at: list[str] | None) -> dict[str, list[str]]:
     return found
 
 
-def _format_of(out: Path | None) -> Format:
+def format_of(out: Path | None) -> Format:
     if out is None:
         return Format.table
     ending = out.suffix.lower().removeprefix(".")
@@ -149,7 +149,7 @@ def _format_of(out: Path | None) -> Format:
     return by_ending[ending]
 
 
-def _write(rows: "pa.Table", chosen: Format, out: Path | None) -> None:
+def write(rows: "pa.Table", chosen: Format, out: Path | None) -> None:
     if chosen is Format.table:
         _write_table(rows, out)
         return

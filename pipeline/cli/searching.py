@@ -1,5 +1,6 @@
-"""The commands about the smallest n: search."""
+"""The commands about the smallest n: search, complexity."""
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Annotated
 import typer
 
 from predcube.pipeline.cli.app import app
+from predcube.pipeline.cli.asking import At, Format, fixed, format_of, write
+from predcube.pipeline.failures import BadInput
 
 
 @app.command()
@@ -38,6 +41,67 @@ def search(
         sys.stdout.flush()
         print(f"predcube: {e}", file=sys.stderr, flush=True)
         os._exit(e.status)
+
+
+@app.command()
+def complexity(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The store that a run or a search filled.")],
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", metavar="QUANTITY=LIMIT[,LIMIT…]", help="Limits in place of the spec's; repeat."),
+    ] = None,
+    confidence: Annotated[
+        str | None, typer.Option(metavar="C[,C…]", help="Shares of samples that must keep to the limits.")
+    ] = None,
+    at: At = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="EXPR", help="SQL condition over the columns; rows to keep.")
+    ] = None,
+    slopes: Annotated[bool, typer.Option("--slopes", help="The exponents alone.")] = False,
+    format: Annotated[Format | None, typer.Option(help="Default: by the ending of --out, else table.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to a file instead of the terminal.")] = None,
+) -> None:
+    """The smallest n of every combination of axes beside the bounds, and the exponents in which it grows."""
+    from predcube.pipeline.complexity import complexity as ask
+    from predcube.pipeline.complexity import terse
+
+    levels = None if confidence is None else _numbers("--confidence", confidence)
+    if levels is not None and not all(0 < c < 1 for c in levels):
+        raise BadInput(f"--confidence {confidence}: a confidence lies between 0 and 1, as in --confidence 0.9")
+    found = ask(store, targets=_targets(target), confidence=levels, at=fixed(at), where=where)
+    chosen = format or format_of(out)
+    if chosen is Format.table and out is None and not slopes:
+        from rich.console import Console
+
+        from predcube.pipeline.printing import table
+
+        console = Console()
+        console.print(table(terse(found.rows), title=f"smallest n with {found.goal}"))
+        if found.slopes.num_rows:
+            console.print(table(terse(found.slopes), title="exponents of the smallest n"))
+        return
+    write(found.slopes if slopes else found.rows, chosen, out)
+
+
+def _targets(given: list[str] | None) -> dict[str, list[float]] | None:
+    """``--target`` options as quantity → limits."""
+    found: dict[str, list[float]] = {}
+    for text in given or []:
+        name, sign, values = text.partition("=")
+        if not sign or not name.strip():
+            raise BadInput(f"--target {text!r}: write QUANTITY=LIMIT, as in --target excess_error=0.05,0.1")
+        found[name.strip()] = _numbers("--target", values)
+    return found or None
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        found = []
+    if not found or not all(math.isfinite(v) and v >= 0 for v in found):
+        raise BadInput(f"{option} {text!r}: write numbers, as in 0.05,0.1")
+    return found
 
 
 def _search(
