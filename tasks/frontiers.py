@@ -123,12 +123,7 @@ def _amount(gains: Gains, template: Noise, per_gain: np.ndarray[Any, Any], targe
         raise ValueError(
             f"target = {target:g} needs more {template.kind} noise than a number can hold; take a higher one"
         )
-    found = brentq(over, low, high, xtol=1e-14, rtol=1e-14)
-    step = 1e-15
-    while over(found) > 0:  # never less noise than the target asks for
-        found += step
-        step *= 2
-    return math.exp(found)
+    return math.exp(brentq(over, low, high, xtol=1e-14, rtol=1e-14))
 
 
 def _of_amount(template: Noise, amount: float, m: float) -> Noise:

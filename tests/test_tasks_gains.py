@@ -190,9 +190,12 @@ def test_noise_that_is_seen_where_the_release_does_not_vary():
         once = values(law_of(q, x), Coordinates(-np.eye(1), np.eye(1)), SHARD, half, MEASURE)
         assert twice.gain[0] == pytest.approx(once.gain[0], rel=1e-9)
         assert (twice.rank, once.rank) == (1, 1)
-        three = Gains(law=law_of(q, np.hstack([x, x, 7 * x])), coordinates=Coordinates(np.diag([1.0, 1, 7]), np.eye(3)))
-        third = Gains(law=law_of(q, x), coordinates=Coordinates(np.eye(1) / np.sqrt(3), np.eye(1)))
-        noise = noises.build("isotropic", sd=sd)
+        noise = noises.build("isotropic", sd=sd)  # on copies with noise of 1, 2 and 3: as one of √(1/(1 + ¼ + 1/9))
+        three = Gains(
+            law=law_of(q, np.hstack([x, x, 7 * x])), coordinates=Coordinates(np.diag([1.0, 2, 21]), np.eye(3))
+        )
+        best = np.sqrt(1 / (1 + 1 / 4 + 1 / 9))
+        third = Gains(law=law_of(q, x), coordinates=Coordinates(best * np.eye(1), np.eye(1)))
         assert np.allclose(three.gain(SHARD, noise, MEASURE), third.gain(SHARD, noise, MEASURE), rtol=1e-9)
     # Noise common to both a varying and a constant coordinate is read off the constant one.
     law = law_of(q, np.hstack([x, np.zeros((100, 1))]))
@@ -216,7 +219,7 @@ def test_noise_of_very_different_sizes_hides_what_it_hides_and_no_more():
     assert found[0] == pytest.approx(alone[0], rel=1e-9)
     # the same along a direction that is no coordinate, and beyond what a sum of squares could hold
     turn = stats.ortho_group.rvs(2, random_state=rng)
-    turned = Gains(law=law_of(q, g @ turn.T), coordinates=Coordinates(turn, units * 1e8))
+    turned = Gains(law=law_of(q, g @ turn.T), coordinates=Coordinates(np.eye(2), turn @ (units * 1e8) @ turn.T))
     assert turned.gain(SHARD, noises.build("isotropic", sd=1.0), MEASURE)[0] == pytest.approx(alone[0], rel=1e-9)
 
 

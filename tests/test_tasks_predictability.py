@@ -233,6 +233,22 @@ def test_rows_are_left_out_for_what_is_used_and_for_nothing_else():
     assert target.rows == 390
 
 
+def test_a_shard_whose_rows_are_all_left_out_is_no_shard():
+    table = plain()
+    table["s"] = np.repeat([f"s{i:02d}" for i in range(40)], 10)
+    process = {"kind": "whole_shards", "column": "s", "count": 4}
+    kept = predictability({name: column[40:] for name, column in table.items()}, "q", MEANS, process)
+    table["q"][:40] = np.nan
+    found = predictability(table, "q", MEANS, process)
+    assert found.n == 4 / 36 * 360
+    assert found.sharp == pytest.approx(kept.sharp, rel=1e-12)
+    table["s"] = np.repeat(["a", "b", "c"], [40, 160, 200])
+    chain = {"labels": ["b", "c"], "matrix": [[0.5, 0.5], [0.1, 0.9]]}
+    process = {"kind": "markov", "column": "s", "steps": 9, "transitions": chain}
+    kept = predictability({name: column[40:] for name, column in table.items()}, "q", MEANS, process)
+    assert predictability(table, "q", MEANS, process).sharp == pytest.approx(kept.sharp, rel=1e-12)
+
+
 def test_missing_in_every_way_it_is_written():
     table = plain()
     pd = pytest.importorskip("pandas")
