@@ -5,7 +5,7 @@ exact value to first order is never called a bound.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +19,12 @@ from predcube.pipeline.frontier import Scheme, cost_label
 from predcube.pipeline.printing import number, table
 from predcube.tasks.families import FamilyValue
 from predcube.tasks.noises import Noise
-from predcube.tasks.noises.sensitive import Sensitive
+from predcube.tasks.noises.none import NoNoise
 from predcube.tasks.processes import Process
 
 FLAGS = {
-    "few_shards": "few_shards: the value is of first order in the number of shards; with fewer than 100 it may be some "
-    "percent off (9% at 52)",
+    "few_shards": "few_shards: the value is of first order in the number of shards; below 100 of them it is some percent off "
+    "(9% at 52), and more the fewer they are",
     "linear_attacker": "linear_attacker: under Laplace noise sharp is what the best linear attacker gains; a Bayes "
     "attacker gains more, up to twice as much where noise dominates",
     "ill_conditioned": "ill_conditioned: released columns are nearly collinear; of the smallest direction few digits "
@@ -82,7 +82,10 @@ def _short(value: Any) -> str:
 def _noise(noise: Noise, worked: Worked) -> str:
     given = dict(worked.section("noise"))
     words = _section({k: v for k, v in given.items() if not (k == "delta" and v == 0)})
-    return f"{words}, sd {number(noise.unit_sd)}" if isinstance(noise, Sensitive) else words
+    if isinstance(noise, NoNoise):
+        return words
+    covariance = worked.gains.covariance(worked.process, noise, worked.measure)
+    return f"{words}, of standard deviation {_sds([math.sqrt(max(v, 0.0)) for v in covariance.diagonal().tolist()])}"
 
 
 def _rows(n: float) -> str:
@@ -124,7 +127,7 @@ def _verdict(found: Disclosure) -> Iterator[str]:
     held = f"an attacker who holds {_rows(values.n)} rows"
     yield (
         f"The release removes {_percent(share)} (r²) of the uncertainty about {about} that {held} has left: its "
-        f"standard error for the mean over {target(worked)} falls from {number(math.sqrt(before))} to "
+        f"standard error for that mean falls from {number(math.sqrt(before))} to "
         f"{number(math.sqrt(max(after, 0.0)))}."
     )
     sharp = float(values.sharp[worst])
@@ -154,7 +157,13 @@ def _verdict(found: Disclosure) -> Iterator[str]:
 
 
 def _percent(share: float) -> str:
+    """
+    >>> _percent(0.03646), _percent(0.00012), _percent(0.99987), _percent(1.0)
+    ('3.6%', '0.012%', '99.987%', '100%')
+    """
     percent = 100 * share
+    if percent >= 99.9:
+        return f"{percent:.3f}".rstrip("0").rstrip(".") + "%"
     return f"{percent:.1f}%" if percent >= 1 else f"{percent:.2g}%"
 
 
@@ -259,8 +268,8 @@ def _notes(found: Disclosure) -> Iterator[str]:
         ]
         if loose:
             yield (
-                f"the simulated attacker is not efficient for {', '.join(loose)}: what it corrects and what is left are "
-                "correlated"
+                f"the simulated attacker is not efficient for {', '.join(loose)}: what it corrects and what is left "
+                "are correlated"
             )
     if isinstance(found.exact, str):
         yield f"the exact value of this count is {found.exact}"
@@ -283,7 +292,7 @@ def _schemes(found: Disclosure) -> pa.Table:
             "sharp": pa.array([s.sharp for s in reached], pa.float64()),
             "cost": pa.array([s.utility_cost for s in reached], pa.float64()),
             "÷ least": pa.array([_over(s.utility_cost, least) for s in reached], pa.float64()),
-            "sd on each number": [_sds(s) for s in reached],
+            "sd on each number": [_sds(s.sds) for s in reached],
         }
     )
 
@@ -298,9 +307,11 @@ def _amount(scheme: Scheme) -> str:
     return ", ".join(f"{name} = {_short(value)}" for name, value in given.items())
 
 
-def _sds(scheme: Scheme) -> str:
-    shown = ", ".join(number(sd) for sd in scheme.sds[:6])
-    return shown + (f" and {len(scheme.sds) - 6} more" if len(scheme.sds) > 6 else "")
+def _sds(sds: Sequence[float]) -> str:
+    if len(sds) > 1 and max(sds) - min(sds) <= 1e-12 * max(sds):
+        return f"{number(sds[0])} each"
+    shown = ", ".join(number(sd) for sd in sds[:6])
+    return shown + (f" and {len(sds) - 6} more" if len(sds) > 6 else "")
 
 
 def as_data(found: Disclosure) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from predcube.pipeline.spec.grammar import TABULAR
 from predcube.pipeline.spec.inline import inline
 from predcube.pipeline.spec.schemas import table_of
 from predcube.pipeline.summaries import Say
-from predcube.storage.expressions import canonical, columns_of
+from predcube.storage.expressions import columns_of
 from predcube.storage.failures import StoreError
 from predcube.tasks.attackers import Simulation
 from predcube.tasks.families import DRAWS, FamilyValue, finite_family, finite_family_bound
@@ -232,7 +232,8 @@ def _family(worked: Worked, request: Request) -> Family:
 
 
 def _exact(worked: Worked) -> Exact | str | None:
-    """The exact value where one number is released, the count or share of the rows where the query holds."""
+    """The exact value where one number is released that is the count, or the share, of the rows where the query
+    holds."""
     release, process = worked.release, worked.process
     if not isinstance(release, Statistic) or len(release.columns) != 1 or len(worked.queries) != 1:
         return None
@@ -240,10 +241,13 @@ def _exact(worked: Worked) -> Exact | str | None:
         return None
     if worked.measure.convention != "corrected" or worked.values.constant[0]:
         return None
-    if not _same(release.columns[0], worked.expressions[0]):
+    law, rows = worked.gains.law, worked.sample.rows
+    if worked.values.rho2[0] < 1 - 1e-9:
         return None
-    rows, held = worked.sample.rows, round(worked.values.n)
-    per_row = 1.0 if isinstance(release, Count) else 1.0 / rows
+    # The released column is then an affine function of the query: so much does one row more change the release.
+    slope = abs(float(law.cross[0, 0] / law.s1[0]))
+    per_row = slope * (1.0 if isinstance(release, Count) else 1.0 / rows)
+    held = round(worked.values.n)
     sd = math.sqrt(float(worked.gains.covariance(process, worked.noise, worked.measure)[0, 0])) / per_row
     noise = CountNoise()
     if sd > 0:
@@ -262,13 +266,3 @@ def _exact(worked: Worked) -> Exact | str | None:
         average_sharp=found.average_sharp,
         reaches=bool(found.resolved[ones]),
     )
-
-
-def _same(column: str, query: str) -> bool:
-    """Whether two texts are the same column or expression."""
-    if column == query:
-        return True
-    try:
-        return canonical(column).casefold() == canonical(query).casefold()
-    except StoreError:
-        return False
