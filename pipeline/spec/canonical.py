@@ -57,12 +57,16 @@ def _differences(a: Any, b: Any, path: str) -> list[str]:
         return []
     if path == "axes":
         return _axes(a, b)
+    if path.endswith(".digest"):
+        return [f"{path.removesuffix('.digest')}: the table is no longer the one that the store was made of"]
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         lines = []
         for key in dict.fromkeys([*a, *b]):
-            place = f"{path}.{key}" if path else str(key)
+            place = f"{path}.{key}" if path and path != "sections" else str(key)
             lines += _differences(a.get(key), b.get(key), place)
         return lines
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and all(isinstance(v, dict) for v in a + b):
+        return [line for i, pair in enumerate(zip(a, b, strict=True)) for line in _differences(*pair, f"{path}[{i}]")]
     return [f"{path}: {show(_said(a))} in the store, {show(_said(b))} in the spec"]
 
 
