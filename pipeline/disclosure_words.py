@@ -23,8 +23,8 @@ from predcube.tasks.noises.none import NoNoise
 from predcube.tasks.processes import Process
 
 FLAGS = {
-    "few_shards": "few_shards: the value is of first order in the number of shards; below 100 of them it is some percent "
-    "off (9% at 52), and more the fewer they are",
+    "few_shards": "few_shards: the value is of first order in the number of shards; below 100 of them it is some "
+    "percent off (9% at 52), and more the fewer they are",
     "linear_attacker": "linear_attacker: under Laplace noise sharp is what the best linear attacker gains; a Bayes "
     "attacker gains more, up to twice as much where noise dominates",
     "ill_conditioned": "ill_conditioned: released columns are nearly collinear; of the smallest direction few digits "

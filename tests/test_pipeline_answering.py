@@ -1,4 +1,4 @@
-"""One answer about a file: against the same columns in memory, closed forms, and files that are not as they should be."""
+"""One answer about a file: against the same columns in memory, and on files that are not as they should be."""
 
 import csv
 import math
@@ -248,7 +248,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"query": "q); SELECT (1"}, "query: "),
     ({"query": "random() < 0.5"}, "random"),
     ({"query": "count(*)"}, "query: "),
-    ({"query": "word"}, "text"),
+    ({"query": "word"}, "column 'word' is string, for example 'x'; numbers are needed"),
     ({"query": {}}, "query: empty"),
     ({"query": ["q"]}, "query is list"),
     ({"release": {"kind": "mean", "columns": ["a / 0"]}}, "is .*inf|is NULL|no complete row"),
@@ -256,7 +256,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"release": {"kind": "proportion", "columns": ["a"]}}, "must be 0 or 1 in every row"),
     ({"release": "mean"}, "release = 'mean' must be a table with a kind"),
     ({"release": {"kind": "means", "columns": ["a"]}}, 'unknown kind of release "means"; did you mean "mean"'),
-    ({"release": {"kind": "logistic", "target": "q", "features": ["q"]}}, "(?i)separat"),
+    ({"release": {"kind": "logistic", "target": "q", "features": ["2 * q"]}}, "(?i)separat"),
     (
         {
             "release": {
