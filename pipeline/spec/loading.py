@@ -67,6 +67,10 @@ class _Loader:
         raw = self.source.raw
         kind = raw.get("kind", PREDICTION.kind)
         grammar = GRAMMARS.get(kind, PREDICTION) if isinstance(kind, str) else PREDICTION
+        if isinstance(kind, str) and kind not in GRAMMARS:
+            # Every word of the file is another kind's, and would be refused too.
+            self.mistakes.add("kind", unknown(kind, GRAMMARS, "kind of sweep"))
+            return None
         if isinstance(raw.get("n"), list | dict):
             self.mistakes.add("n", f"{show(raw['n'])} is {noun(raw['n'])}; write the values of an axis under [sweep]")
             raw = {k: v for k, v in raw.items() if k != "n"}

@@ -15,12 +15,12 @@ import pyarrow as pa
 from predcube.pipeline.grid import Part, part
 from predcube.pipeline.spec.feasibility import check_sections, section_place
 from predcube.pipeline.spec.mistakes import Mistakes
-from predcube.pipeline.spec.sections import build_section
 from predcube.pipeline.spec.sweep import Section, Sweep, SweepAxis
 from predcube.storage.expressions import canonical
 from predcube.storage.failures import StoreError
 from predcube.storage.matrices import categories, columns_read, labels, matrix
 from predcube.storage.rows import Rows, batches, open_rows
+from predcube.tasks import processes
 
 FIRST = 4096  # rows that expressions are tried on
 
@@ -105,11 +105,10 @@ def _mentions(role: str, section: Section, prefix: str = "") -> Iterator[tuple[s
             for i, member in enumerate(value):
                 yield from _mentions(role, member, f"{prefix}releases[{i}].")
     if role == "process":
-        process = build_section(role, section)
-        if process.reads is not None:
-            yield "column", process.reads, not process.needs_groups
-        if process.target_expression is not None:
-            yield "target", process.target_expression, True
+        if "column" in section:
+            yield "column", section["column"], not processes.KINDS[section["kind"]].needs_groups
+        if section.get("target", "all") not in ("all", "unseen"):
+            yield "target", section["target"], True
 
 
 def _key_place(sweep: Sweep, role: str, origin: tuple[int, ...], key: str) -> str:
