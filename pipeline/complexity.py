@@ -38,7 +38,7 @@ def terse(rows: pa.Table) -> pa.Table:
     """The rows, or the exponents, of a terminal: without ratios to bounds that are shapes, whose size says nothing, and
     without what is the same in every row of a search; names that wrap."""
     shapes = [f"ratio_{name}" for name, bound in BOUNDS.items() if bound.shape]
-    plain = {"note": {"", "by bisection"}, "status": {"reached"}, "without_n": {0}}
+    plain: dict[str, set[Any]] = {"note": {"", "by bisection"}, "status": {"reached"}, "without_n": {0}}
     same = [n for n, values in plain.items() if n in rows.column_names and set(rows[n].to_pylist()) <= values]
     kept = rows.drop_columns([n for n in rows.column_names if n in (*shapes, *same)])
     bounds = {f"{kind}_{b}": b.replace("_", " ") for b in BOUNDS for kind in ("ratio", "exponent")}

@@ -99,23 +99,17 @@ def _form(learner: Learner) -> Form | None:
 
 
 def _mixture(learner: Subsampled, hypotheses: HypothesisClass, n: int, point: Point) -> float:
-    derived = learner.derived(n)
-    missed = np.exp(log_missed(n, derived["subset_size"], n))
-    return _chosen(n, point, derived["beta"], missed)
-
-
-def _chosen(n: int, point: Point, beta: float, missed: NDArray[np.float64]) -> float:
     """E[½ miss(c) + (1 − miss(c)) σ(−βs)]."""
-    held = binomial(n, point.weight)
-    miss = missed[held.values]
+    derived = learner.derived(n)
+    beta = derived["beta"]
+    held = binomial(n, point.weight, *(() if point.noise == 0.0 else (TAIL,)))
+    miss = np.exp(log_missed(n, derived["subset_size"], int(held.values[-1])))[held.values]
     if point.noise == 0.0:
         return held.mean(miss / 2 + (1.0 - miss) * wrong_choice(held.values, 0.0, beta))
     # The law of s for the whole, and that of (c, s) only where x may be missed.
     whole = margin(n, point.weight, point.noise)
-    few = window(held)
-    miss = missed[few.values]
     last = int(np.searchsorted(-miss, -TAIL))  # miss falls with c
-    near = Law(start=few.start, p=few.p[:last])
+    near = Law(start=held.start, p=held.p[:last])
     away = miss[:last] * (0.5 - wrong_choice(near.values, point.noise, beta))
     return whole.mean(expit(-beta * whole.values)) + near.mean(away)
 
