@@ -3,6 +3,7 @@
 Always true: nothing is averaged over an axis; what is left out for length is said in the title.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import xarray as xr
+from numpy.typing import NDArray
 
 from predcube.pipeline.columns import spread
 from predcube.pipeline.lookups import inverse
@@ -39,7 +41,8 @@ def headlines(data: xr.Dataset) -> tuple[Headline, ...]:
         return (_smallest_n(data),)
     leading = [q for q in leading_of(data) if q in data]
     if leading:
-        return (*_largest(data, leading), *_along_the_longest(data, leading))
+        shown = (_thinned(data, q) for q in leading)
+        return (*_largest(data, leading), *(h for d, q in shown for h in _along_the_longest(d, [q])))
     return _along_the_longest(data, quantities_of(data))
 
 
@@ -71,6 +74,35 @@ def _largest(data: xr.Dataset, leading: Sequence[str]) -> tuple[Headline, ...]:
     name = data[first].attrs.get("long_name", first)
     cut = f" (of {len(found)})" if len(found) > len(top) else ""
     return (Headline(title=f"where {name} is largest{cut}", rows=top),)
+
+
+def _thinned(data: xr.Dataset, quantity: str) -> tuple[xr.Dataset, str]:
+    """The data without axes that change nothing of a quantity, and with three values of numeric axes where its rows
+    would be too many; its attribute ``said`` says so."""
+    said, idle = [], []
+    numeric = [d for d in map(str, data[quantity].dims) if data[d].dtype.kind in "iuf"]
+    along = max(numeric, key=lambda d: data.sizes[d], default=None)
+    for d in map(str, data[quantity].dims):
+        values = data[quantity].values
+        place = data[quantity].dims.index(d)
+        if d != along and data.sizes[d] > 1 and _constant(values, place):
+            data = data.isel({d: 0}, drop=True)
+            idle.append(d)
+    if idle:
+        said.append(f"the same at every {' and '.join(idle)}")
+    count = math.prod(data.sizes[d] for d in data[quantity].dims if d != along)
+    for d in numeric:
+        if count > MOST_ROWS and d != along and d in data.dims and data.sizes[d] > 3:
+            data = data.isel({d: [0, data.sizes[d] // 2, data.sizes[d] - 1]})
+            said.append(f"3 values of {d}")
+    return data.assign(
+        {quantity: data[quantity].assign_attrs(said=" (" + ", ".join(said) + ")" if said else "")}
+    ), quantity
+
+
+def _constant(values: NDArray[Any], axis: int) -> bool:
+    first = np.take(values, [0], axis=axis)
+    return bool(np.all(np.isclose(values, first, rtol=1e-9, atol=0.0, equal_nan=True)))
 
 
 def curve_axis(data: xr.Dataset, quantity: str) -> str | None:
@@ -123,4 +155,5 @@ def _along(data: xr.Dataset, quantity: str, along: str) -> Headline:
     table = pa.table(columns)
     name = data[quantity].attrs.get("long_name", quantity)
     cut = f" (the first {MOST_ROWS} of {len(table)} rows)" if len(table) > MOST_ROWS else ""
-    return Headline(title=f"{name}, {quantity}{cut}", rows=table.slice(0, MOST_ROWS))
+    said = data[quantity].attrs.get("said", "")
+    return Headline(title=f"{name}, {quantity}{said}{cut}", rows=table.slice(0, MOST_ROWS))
