@@ -51,14 +51,13 @@ class Counted:
     lost: tuple[int, ...]
     mask: tuple[int, ...]
     groups: Groups | None
-    queries: Marginals | None
+    queries: Marginals | None  # None too where no row is complete
 
     def add(self, other: Self) -> Self:
-        groups, queries = self.groups, self.queries
-        if groups is not None and other.groups is not None:
-            groups = groups.add(other.groups)
-        if queries is not None and other.queries is not None:
-            queries = queries.add(other.queries)
+        groups = self.groups if self.groups is None or other.groups is None else self.groups.add(other.groups)
+        queries = self.queries or other.queries
+        if self.queries is not None and other.queries is not None:
+            queries = self.queries.add(other.queries)
         return type(self)(
             rows=self.rows + other.rows,
             total=self.total + other.total,
@@ -91,7 +90,7 @@ class Surveyed:
         whole = rows == block.rows
         groups = self._groups(block, kept)
         queries = None
-        if self.valued:
+        if self.valued and rows:
             values = block.tables[self.view.queries]
             values = values if whole else values[kept]
             queries = Marginals.of(Frame(queries=np.empty((rows, 0)), inputs=values))
