@@ -6,6 +6,9 @@ Three ratios, each against a baseline of the same run, round by round in turn:
 * 1,000 queries, as SQL expressions and as a matrix in memory, against the bare products of the queries with 50 moment
   rows, and of the moment rows with each other;
 * the peak memory of a process that makes the pass over 10⁷ rows against one over 10⁶.
+
+Seconds are of CPU, on one thread (Arrow's and BLAS's pools have one each): whatever else the machine does, it blurs
+ratios of wall time more. A worker of a cluster has one thread, too.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
+from threadpoolctl import threadpool_limits
 
 from predcube.storage.matrices import blocks, columns_read
 from predcube.storage.rows import Rows, batches, open_rows
@@ -63,20 +67,21 @@ def one_pass(path: Path) -> Moments:
 
 
 def bare_read(path: Path) -> None:
-    with parquet.ParquetFile(path) as file:
+    """pyarrow's own reading, as fast as it goes: by default it would buffer whole row groups first."""
+    with parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False) as file:
         for _ in file.iter_batches(2**16):
             pass
 
 
 def in_turn(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each, every round after a first one that is not counted."""
+    """CPU seconds of each, in every round after a first one that is not counted."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds + 1):
         for name, work in works.items():
-            start = time.perf_counter()
+            start = time.process_time()
             work()
             if turn:
-                taken[name].append(time.perf_counter() - start)
+                taken[name].append(time.process_time() - start)
     return taken
 
 
@@ -155,7 +160,8 @@ def peak(path: Path) -> int:
 
 
 def main(tiny: bool) -> None:
-    with tempfile.TemporaryDirectory() as name:
+    pa.set_cpu_count(1)
+    with threadpool_limits(1), tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         reading(folder, 20_000 if tiny else 10**6, 1 if tiny else 7)
         queries(folder, 5_000 if tiny else 2**17, 50 if tiny else 1000, 1 if tiny else 5)

@@ -200,7 +200,7 @@ def _convert(values: "pa.Array[Any]", kind: pa.DataType, quoted_null: bool) -> "
 def _begins_with_zero(values: "pa.Array[Any]") -> bool:
     """Whether any text begins like "001" (or "0x1f"), after spaces and a sign."""
     _, offsets, content = values.buffers()
-    if content is None or offsets is None:
+    if content is None or offsets is None or not content.size:  # nothing but empty texts
         return False
     bounds: NDArray[np.int32] = np.frombuffer(offsets, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
     text = np.frombuffer(content, dtype=np.uint8)

@@ -7,7 +7,7 @@ on that row alone.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -98,7 +98,7 @@ def evaluate(expression: str, table: pa.Table) -> "pa.ChunkedArray[Any]":
     return _without_nan(result) if pa.types.is_floating(result.type) else result
 
 
-def evaluate_all(expressions: Sequence[str], table: pa.Table, longest: int) -> Iterator[pa.RecordBatch]:
+def evaluate_all(expressions: Sequence[str], table: pa.Table, longest: int) -> Generator[pa.RecordBatch]:
     """The values of all the expressions as DOUBLE, a column each, in pieces of about ``longest`` rows (whole vectors of
     2048), from one question: truth values are 0 and 1; a missing value is NULL or NaN.
 

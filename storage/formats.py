@@ -18,7 +18,7 @@ from predcube.storage.delimited import Column, Delimited
 from predcube.storage.failures import TableError
 from predcube.storage.widening import plain
 
-LONGEST = 2**16  # rows of a batch that a file is decoded into
+_DECODED = 2**17  # rows that are decoded at once: more take more memory, fewer more time
 _BUFFER = 2**16  # bytes of each column that wait to be decoded
 _MAPPED = 2**20  # rows of a record batch from which on it is mapped, not read
 
@@ -118,7 +118,7 @@ def _open_parquet(path: Path) -> Opened:
 def _read_parquet(path: str, groups: range, names: list[str]) -> Iterator[pa.RecordBatch]:
     # Not pyarrow.dataset: its scanner holds whole row groups, a million rows by pyarrow's own default.
     with parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as source:
-        yield from source.iter_batches(LONGEST, row_groups=list(groups), columns=names)
+        yield from source.iter_batches(_DECODED, row_groups=list(groups), columns=names)
 
 
 def _open_arrow(path: Path) -> Opened:

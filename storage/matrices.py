@@ -4,6 +4,7 @@ Always true of a matrix: C order, one column for each expression, NaN where a va
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from predcube.storage.rows import Rows, batches, nearest
 from predcube.storage.tables import numbers
 
 CATEGORIES = 1000  # of one column
-_VALUES = 2**19  # of a matrix: what the second level of a cache holds, about
-_FEWEST, _MOST = 2**11, 2**16  # rows of a matrix
+_VALUES = 2**17  # of a block: 1 MB, read again from the cache
+_VECTOR, _MOST = 2**11, 2**16  # rows of a block; DuckDB counts in vectors of the first
+_NOTHING = pa.RecordBatch.from_pydict({"": []})
 
 
 def columns_read(schema: pa.Schema, expressions: Sequence[str]) -> tuple[str, ...]:
@@ -41,37 +43,48 @@ def columns_read(schema: pa.Schema, expressions: Sequence[str]) -> tuple[str, ..
 def matrix(batch: pa.RecordBatch, expressions: Sequence[str]) -> NDArray[np.float64]:
     """(rows, expressions) values of the whole batch; as ``blocks``."""
     pieces = [piece for (piece,) in blocks(batch, (expressions,), max(batch.num_rows, 1))]
-    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, len(expressions))), *pieces])
+    return pieces[0] if pieces else np.empty((0, len(expressions)))
 
 
 def blocks(
     batch: pa.RecordBatch, groups: Sequence[Sequence[str]], longest: int | None = None
 ) -> Iterator[tuple[NDArray[np.float64], ...]]:
-    """For one block of rows after another a matrix (rows, expressions) for each group of expressions. Columns are taken
-    as they stand, everything else as SQL, of which one question is asked for the whole batch; truth values are 0 and 1.
-    Without ``longest``, blocks are as long as suits a processor's cache.
+    """For ``longest`` rows after another (the last block may be shorter) a matrix (rows, expressions) for each group of
+    expressions. Columns are taken as they stand, everything else as SQL, of which one question is asked for the whole
+    batch; truth values are 0 and 1. Without ``longest``, blocks are as long as suits a processor's cache.
 
     Raises ExpressionError where an expression is not one number per row, or is infinite; TableError where a column is.
     """
     every = list(dict.fromkeys(e for group in groups for e in group))
     if longest is None:
-        longest = min(max(_VALUES // max(len(every), 1), _FEWEST), _MOST) // _FEWEST * _FEWEST
+        longest = min(max(_VALUES // max(len(every), 1), _VECTOR), _MOST) // _VECTOR * _VECTOR
     table = pa.Table.from_batches([batch])
-    columns = {e: numbers(table, e, f"expression {e!r}") for e in every if e in table.column_names}
+    names = set(table.column_names)
+    columns = {e: _column(table, e) for e in every if e in names}
     asked = [e for e in every if e not in columns]
-    start = 0
-    for piece in evaluate_all(asked, table, longest) if asked else _slices(batch, longest):
-        values = {e: column[start : start + piece.num_rows] for e, column in columns.items()}
-        values |= {e: _values(piece.column(i)) for i, e in enumerate(asked)}
-        found = []
-        for group in groups:
-            out = np.empty((piece.num_rows, len(group)))
-            for place, expression in enumerate(group):
-                out[:, place] = values[expression]
-            _refuse_infinite(out, group, batch, start)
-            found.append(out)
-        yield tuple(found)
-        start += piece.num_rows
+    with closing(evaluate_all(asked, table, longest)) as answers:
+        answer, used = _NOTHING, 0
+        if not batch.num_rows and asked:
+            next(answers, None)  # what is no number is refused for no rows, too
+        for start in range(0, batch.num_rows, longest):
+            rows = min(longest, batch.num_rows - start)
+            found = tuple(np.empty((rows, len(group))) for group in groups)
+            filled = 0
+            while filled < rows:
+                if asked and used == answer.num_rows:
+                    answer, used = next(answers), 0
+                # DuckDB answers in whole vectors, which need not end where a block does.
+                taken = min(rows - filled, answer.num_rows - used) if asked else rows
+                values = {e: column[start + filled :][:taken] for e, column in columns.items()}
+                values |= {e: _values(answer.column(i).slice(used, taken)) for i, e in enumerate(asked)}
+                for group, out in zip(groups, found, strict=True):
+                    for place, expression in enumerate(group):
+                        out[filled : filled + taken, place] = values[expression]
+                filled += taken
+                used += taken
+            for group, out in zip(groups, found, strict=True):
+                _refuse_infinite(out, group, batch, start)
+            yield found
 
 
 def labels(batch: pa.RecordBatch, column: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -114,9 +127,11 @@ def categories(rows: Rows, column: str) -> dict[str, str]:
     return {_label(value): f"{name} = {_literal(value)}" for value in sorted(seen)}
 
 
-def _slices(batch: pa.RecordBatch, longest: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, batch.num_rows, longest):
-        yield batch.slice(start, longest)
+def _column(table: pa.Table, name: str) -> NDArray[np.float64]:
+    found = table.column(name)
+    if found.type == pa.float64() and found.num_chunks == 1 and not found.null_count:
+        return np.asarray(found.chunk(0).to_numpy())  # as it lies there
+    return numbers(table, name, f"expression {name!r}")
 
 
 def _values(column: "pa.Array[Any]") -> NDArray[np.float64]:

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from predcube.storage.delimited import Column
 from predcube.storage.failures import TableError
-from predcube.storage.formats import FORMATS, LONGEST, File, Opened, open_file, read_file, reading
+from predcube.storage.formats import FORMATS, File, Opened, open_file, read_file, reading
 from predcube.storage.place import local_path
 from predcube.storage.widening import widen, widened
 
+LONGEST = 2**16  # rows of a batch
 PART = 2**20  # rows of a part, about
 
 
