@@ -9,7 +9,7 @@ A slice is centred about one of its own rows, of the greatest weight a_max: then
 times the variance, so that products about the shift keep their digits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -21,11 +21,15 @@ type Array = NDArray[np.float64]
 
 SLICE_ELEMENTS = 1 << 17
 """Numbers in a slice: 1 MB, so that a slice is read from memory once and from the cache afterwards."""
-SLICE_ROWS = 256
+SLICE_ROWS = 512
 """Fewest rows of a slice: a product over fewer is bound by its result, not by its rows."""
-
+MADE_ROWS = 1 << 12
+"""Rows of moments that are made at once, so that they are read from the cache too."""
 FAR = 64.0
 """A column whose mean is this many variances, squared, from the slice's shift is centred once more."""
+
+NEAR = 8.0
+"""Values of a slice within this many ranges from 0 are summed as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +68,38 @@ class Moments:
         return total
 
     @classmethod
+    def over(
+        cls,
+        queries: Array,
+        moments: Callable[[slice], Array],
+        weights: Array | None = None,
+        *,
+        joint: bool = False,
+    ) -> Self:
+        """As ``of``, with the moments' rows made a few at a time: ``moments(part)`` gives those of a slice of rows."""
+        total: Self | None = None
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, len(queries), MADE_ROWS):
+                part = slice(start, start + MADE_ROWS)
+                piece = cls.of(queries[part], moments(part), None if weights is None else weights[part], joint=joint)
+                total = piece if total is None else total._take(piece)
+        if total is None:
+            raise ValueError("moments of a block without rows: leave empty blocks out")
+        return total
+
+    @classmethod
     def _slice(cls, queries: Array, moments: Array, weights: Array | None, joint: bool) -> Self:
         rows = len(queries)
         first = 0 if weights is None else int(np.argmax(weights))
-        shift = np.concatenate([queries[first], moments[first]])
-        q, g = queries - queries[first], moments - moments[first]
+        low, high = queries.min(axis=0), queries.max(axis=0)
+        still = low == high
+        near = still | (np.maximum(-low, high) <= NEAR * (high - low))
+        if weights is None and not joint and np.all(near):  # no copy: sums about 0 keep their digits
+            origin, q = np.where(still, low, 0.0), queries
+        else:
+            origin, q = queries[first], queries - queries[first]
+        shift = np.concatenate([origin, moments[first]])
+        g = moments - moments[first]
         ones = np.ones(rows)
         plain = np.concatenate([ones @ q, ones @ g]) / rows
         if weights is None:
@@ -76,6 +107,8 @@ class Moments:
         else:
             weight = float(weights.sum())
             mean = np.concatenate([weights @ q, weights @ g]) / weight if weight else np.zeros_like(plain)
+        if q is queries:
+            mean[: still.size][still] = 0.0
         at, of = mean[: q.shape[1]], mean[q.shape[1] :]
         g -= of
         if joint:
@@ -91,16 +124,19 @@ class Moments:
             for j in np.flatnonzero(far > FAR * squares):
                 centred = q[:, j] - (at[j] if weights is None else root[:, 0] * at[j])
                 squares[j] = centred @ centred
+        cross = (g.T @ q).T
+        if np.any(still):  # what does not vary varies with nothing, to the last digit
+            squares[still], cross[still] = 0.0, 0.0
         return cls(
             rows=rows,
             weight=weight,
             shift=shift,
             mean=mean,
             plain=plain,
-            low=queries.min(axis=0),
-            high=queries.max(axis=0),
+            low=low,
+            high=high,
             squares=squares,
-            cross=q.T @ g,
+            cross=cross,
             gram=g.T @ g,
             joint=q.T @ q if joint else None,
         )

@@ -88,6 +88,28 @@ def test_a_first_row_far_out_costs_no_digits():
     assert abs(found.cross[0, 0] / scatter[0, 0] - 1) < 1e-12
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_that_stand_still_in_a_part_of_the_rows(weighted):
+    """Sorted indicators, a column near 0 and a rare one, which are summed as they are."""
+    rng = np.random.default_rng(2)
+    m = 6000
+    steps = np.arange(m)
+    q = np.stack([steps >= 1500, steps >= 5999, 0.1 + 0.7 * (steps < 4000), rng.normal(2, 1, m)], axis=1)
+    g = np.stack([steps / m, rng.normal(size=m)], axis=1)
+    weights = rng.lognormal(0, 1, m) if weighted else np.ones(m)
+    mean, scatter, _ = exact(np.hstack([q, g]), weights)
+    scale = np.sqrt(np.diag(scatter))
+    for parts in (np.array_split(np.arange(m), 7), [np.arange(m)]):
+        found = combined(Moments.of(q[p], g[p], weights[p] if weighted else None) for p in parts)
+        assert np.abs(found.squares / np.diag(scatter)[:4] - 1).max() < 1e-12
+        assert np.abs((found.cross - scatter[:4, 4:]) / np.outer(scale[:4], scale[4:])).max() < 1e-12
+        assert np.allclose(found.shift + found.mean, mean.astype(float), rtol=1e-13, atol=1e-15)
+        assert found.binary.tolist() == [True, True, False, False]
+    made = Moments.over(q, lambda part: g[part], weights if weighted else None)
+    assert np.allclose(made.cross, found.cross, rtol=1e-11, atol=1e-12)
+    assert np.allclose(made.gram, found.gram, rtol=1e-12)
+
+
 def test_a_slice_is_centred_about_its_heaviest_row():
     """About a row of weight 1e-12 that lies 1e7 away, 14 digits would go."""
     rng = np.random.default_rng(0)

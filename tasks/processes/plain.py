@@ -24,7 +24,7 @@ class Rows:
     joint: bool
 
     def __call__(self, frame: Frame) -> Moments:
-        return Moments.of(frame.queries, self.fitted.moments(frame.inputs), joint=self.joint)
+        return Moments.over(frame.queries, lambda part: self.fitted.moments(frame.inputs[part]), joint=self.joint)
 
 
 class Parts(NamedTuple):

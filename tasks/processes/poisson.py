@@ -40,7 +40,9 @@ class _Request:
                 "and at most 1"
             )
         weights = (1.0 - pi) / pi
-        moments = Moments.of(frame.queries, self.fitted.moments(frame.inputs), weights, joint=self.joint)
+        moments = Moments.over(
+            frame.queries, lambda part: self.fitted.moments(frame.inputs[part]), weights, joint=self.joint
+        )
         return InclusionSums(moments=moments, missing=float((1.0 - pi).sum()))
 
 

@@ -39,7 +39,9 @@ class _Request:
                 f"weighted: column {self.column!r} holds the weight {c[~(c > 0)][0]:g}; every weight must be above 0: "
                 "leave out rows that cannot be drawn"
             )
-        moments = Moments.of(frame.queries, self.fitted.moments(frame.inputs), 1.0 / c, joint=self.joint)
+        moments = Moments.over(
+            frame.queries, lambda part: self.fitted.moments(frame.inputs[part]), 1.0 / c, joint=self.joint
+        )
         return WeightedSums(moments=moments, total=float(c.sum()))
 
 
