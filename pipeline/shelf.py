@@ -14,8 +14,8 @@ from typing import Any
 from predcube.pipeline import stored
 from predcube.storage import moments
 
-HELD = 64
-"""Results of a store that a shelf keeps in memory."""
+HELD = 2**27
+"""Bytes, about, of a store's results that a shelf keeps in memory: the two latest in any case."""
 
 BUNDLE = "bundle"
 
@@ -36,6 +36,7 @@ class Shelf:
     def __init__(self, url: str | None = None) -> None:
         self.url = url
         self._held: OrderedDict[str, Any] = OrderedDict()
+        self._sizes: dict[str, int] = {}
         self._small: dict[str, Any] = {}  # results that lie together in bundles
         self._bundles: set[str] = set()  # those that were read
 
@@ -45,6 +46,7 @@ class Shelf:
         if found is None and self.url is not None:
             entry = moments.get_entry(self.url, name)
             found = self._bundled(name) if entry is None else stored.decode(*entry)
+            self._sizes[name] = 0 if entry is None else entry[0].nbytes
         if found is None:
             return None
         if isinstance(found, dict) and found.keys() == {"error"}:
@@ -63,7 +65,9 @@ class Shelf:
     def put(self, name: str, result: Any) -> None:
         """Keeps a result."""
         if self.url is not None:
-            moments.put_entry(self.url, name, *stored.encode(result))
+            values, about = stored.encode(result)
+            moments.put_entry(self.url, name, values, about)
+            self._sizes[name] = values.nbytes
         self._hold(name, result)
 
     def put_together(self, results: Mapping[str, Any]) -> None:
@@ -104,8 +108,10 @@ class Shelf:
             return  # another run may mend it
         self._held[name] = result
         self._held.move_to_end(name)
-        while self.url is not None and len(self._held) > HELD:
-            self._held.popitem(last=False)
+        if self.url is not None:
+            held = sum(self._sizes[n] for n in self._held)
+            while held > HELD and len(self._held) > 2:
+                held -= self._sizes[self._held.popitem(last=False)[0]]
 
 
 @lru_cache(maxsize=4)
