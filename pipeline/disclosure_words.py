@@ -17,6 +17,8 @@ from predcube.pipeline.cells import target_of
 from predcube.pipeline.disclosures import Disclosure
 from predcube.pipeline.frontier import Scheme, cost_label
 from predcube.pipeline.printing import number, table
+from predcube.pipeline.spec.fields import declared
+from predcube.pipeline.spec.grammar import TABULAR
 from predcube.tasks.families import FamilyValue
 from predcube.tasks.noises import Noise
 from predcube.tasks.noises.none import NoNoise
@@ -41,8 +43,8 @@ def as_text(found: Disclosure) -> Group:
     parts.append(table(_one(found) if len(found.worked.queries) == 1 else _several(found.worked)))
     parts += [Text(f"note: {note}") for note in _notes(found)]
     if found.schemes:
-        title = f"Noise that brings sharp to {number(found.request.target)}; cost: {cost_label(found.worked)}"
-        parts += ["", table(_schemes(found), title=title)]
+        lead = f"Noise that brings sharp to {number(found.request.target)}; cost: {cost_label(found.worked)}"
+        parts += ["", Text(lead, style="italic"), table(_schemes(found))]
         parts += [Text(f"{s.scheme}: {s.reason}") for s in found.schemes if s.reason is not None]
     if found.unneeded is not None:
         parts += ["", Text(f"--target: {found.unneeded}")]
@@ -56,13 +58,24 @@ def _subject(found: Disclosure) -> Iterator[str]:
     yield f"{found.request.table}: {sample.rows:,} of {sample.total:,} rows" + (f"; left out: {lost}" if lost else "")
     size = len(worked.release.names)
     yield (
-        f"release: {_section(worked.section('release'))}: {size} number{'s'[: size != 1]}; "
-        f"noise: {_noise(worked.noise, worked)}"
+        f"release: {_words(worked, 'release')}: {size} number{'s'[: size != 1]}; noise: {_noise(worked.noise, worked)}"
     )
     yield (
-        f"attacker: holds {_rows(values.n)} rows ({_section(worked.section('process'))}) and predicts the mean over "
+        f"attacker: holds {_rows(values.n)} rows ({_listed(worked, 'process')}) and predicts the mean over "
         f"{target(worked)}"
     )
+
+
+def _words(worked: Worked, role: str) -> str:
+    """A section without what it would have by itself."""
+    section = worked.section(role)
+    fields = declared(TABULAR.kinds(role)[section["kind"]])
+    return _section({k: v for k, v in section.items() if k not in fields or v != fields[k].default})
+
+
+def _listed(worked: Worked, role: str) -> str:
+    """The same to stand in parentheses."""
+    return _words(worked, role).replace(" (", ", ", 1).removesuffix(")")
 
 
 def _section(section: Mapping[str, Any]) -> str:
@@ -80,8 +93,7 @@ def _short(value: Any) -> str:
 
 
 def _noise(noise: Noise, worked: Worked) -> str:
-    given = dict(worked.section("noise"))
-    words = _section({k: v for k, v in given.items() if not (k == "delta" and v == 0)})
+    words = _words(worked, "noise")
     if isinstance(noise, NoNoise):
         return words
     covariance = worked.gains.covariance(worked.process, noise, worked.measure)
@@ -125,8 +137,9 @@ def _verdict(found: Disclosure) -> Iterator[str]:
     share, before = float(values.gain[worst] / values.s1[worst]), float(values.K * values.s1[worst])
     after = float(values.K * (values.s1[worst] - values.gain[worst]))
     held = f"an attacker who holds {_rows(values.n)} rows"
+    removes = "is said to remove at most" if worked.measure.convention == "paper" else "removes"
     yield (
-        f"The release removes {_percent(share)} (r²) of the uncertainty about {about} that {held} has left: its "
+        f"The release {removes} {_percent(share)} (r²) of the uncertainty about {about} that {held} has left: its "
         f"standard error for that mean falls from {number(math.sqrt(before))} to "
         f"{number(math.sqrt(max(after, 0.0)))}."
     )
@@ -146,8 +159,8 @@ def _verdict(found: Disclosure) -> Iterator[str]:
         yield f"Without noise it would be {_percent(float(values.rho2[worst]))} (ρ²)."
     if worked.measure.convention == "paper":
         yield (
-            "convention = paper: the noise counts as S_tot, as printed, and not as m·S_tot: these are loose bounds and "
-            "not what an attacker gains."
+            "That is by convention = paper: the noise counts as S_tot, as printed, and not as m·S_tot. These are loose "
+            "bounds and not what an attacker gains."
         )
     if found.family is not None:
         yield (

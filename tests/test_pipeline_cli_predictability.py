@@ -246,7 +246,6 @@ def test_the_noise_found_reaches_the_target(table: str) -> None:
         assert again["queries"][0]["sharp"] == pytest.approx(bare / 4, rel=1e-9)
         assert again["utility_cost"] == pytest.approx(scheme["utility_cost"], rel=1e-9)
         assert again["utility_cost"] == pytest.approx(sum(sd**2 for sd in scheme["sd"]), rel=1e-9)
-        assert schemes["rank_one"]["utility_cost"] <= scheme["utility_cost"] * (1 + 1e-9)
     said = text(table, *options, "--target", str(bare / 4))
     assert "level = 3" in said
     assert "÷ least" in said
