@@ -34,18 +34,6 @@ BOUND = "bound_n_"
 ROUNDING = 1e-9
 
 
-def terse(rows: pa.Table) -> pa.Table:
-    """The rows, or the exponents, of a terminal: without ratios to bounds that are shapes, whose size says nothing, and
-    without what is the same in every row of a search; names that wrap."""
-    shapes = [f"ratio_{name}" for name, bound in BOUNDS.items() if bound.shape]
-    plain: dict[str, set[Any]] = {"note": {"", "by bisection"}, "status": {"reached"}, "without_n": {0}}
-    same = [n for n, values in plain.items() if n in rows.column_names and set(rows[n].to_pylist()) <= values]
-    kept = rows.drop_columns([n for n in rows.column_names if n in (*shapes, *same)])
-    bounds = {f"{kind}_{b}": b.replace("_", " ") for b in BOUNDS for kind in ("ratio", "exponent")}
-    words = {n: f"{'÷ ' if n.startswith('ratio') else ''}{bounds[n]}" for n in kept.column_names if n in bounds}
-    return kept.rename_columns([words.get(n, n) for n in kept.column_names])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complexity:
     """``rows``: for each combination of the axes without n (and of targets, where several were asked for) the smallest
@@ -56,6 +44,29 @@ class Complexity:
     goal: str
     rows: pa.Table
     slopes: pa.Table
+
+
+def beside(found: Complexity, bounds: Sequence[str]) -> Complexity:
+    """The same with some bounds alone. ``BadInput`` names those that there are."""
+    there = [b for b in BOUNDS if f"ratio_{b}" in found.rows.column_names]
+    for name in bounds:
+        if name not in there:
+            raise BadInput(unknown(name, there, "bound"))
+    others = {f"{kind}_{b}" for b in there if b not in bounds for kind in ("ratio", "exponent")}
+    kept = [t.drop_columns([n for n in t.column_names if n in others]) for t in (found.rows, found.slopes)]
+    return replace(found, rows=kept[0], slopes=kept[1])
+
+
+def terse(rows: pa.Table) -> pa.Table:
+    """The rows, or the exponents, of a terminal: without ratios to bounds that are shapes, whose size says nothing, and
+    without what is the same in every row of a search; names that wrap."""
+    shapes = [f"ratio_{name}" for name, bound in BOUNDS.items() if bound.shape]
+    plain: dict[str, set[Any]] = {"note": {"", "by bisection"}, "status": {"reached"}, "without_n": {0}}
+    same = [n for n, values in plain.items() if n in rows.column_names and set(rows[n].to_pylist()) <= values]
+    kept = rows.drop_columns([n for n in rows.column_names if n in (*shapes, *same)])
+    bounds = {f"{kind}_{b}": b.replace("_", " ") for b in BOUNDS for kind in ("ratio", "exponent")}
+    words = {n: f"{'÷ ' if n.startswith('ratio') else ''}{bounds[n]}" for n in kept.column_names if n in bounds}
+    return kept.rename_columns([words.get(n, n) for n in kept.column_names])
 
 
 def complexity(

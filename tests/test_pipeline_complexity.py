@@ -183,6 +183,13 @@ def test_the_command(certain: str, tmp_path: Path) -> None:
     assert {r["learner"] for r in slopes} == {"stable", "average"}
     rows = json.loads(ask("--format", "json", "--where", "learner = 'stable'").stdout)
     assert {r["learner"] for r in rows} == {"stable"}
-    for bad in (("--target", "excess_error"), ("--target", "excess_error=x"), ("--confidence", "1.5")):
+    few = json.loads(ask("--format", "json", "--bounds", "stability_lower").stdout)[0]
+    assert {n for n in few if n.startswith("ratio_")} == {"ratio_stability_lower"}
+    for bad in (
+        ("--bounds", "stable_uper"),
+        ("--target", "excess_error"),
+        ("--target", "excess_error=x"),
+        ("--confidence", "1.5"),
+    ):
         found = ask(*bad)
         assert isinstance(found.exception, BadInput), found.output

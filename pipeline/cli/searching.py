@@ -57,26 +57,32 @@ def complexity(
     where: Annotated[
         str | None, typer.Option(metavar="EXPR", help="SQL condition over the columns; rows to keep.")
     ] = None,
+    bounds: Annotated[
+        str | None, typer.Option(metavar="A[,B…]", help="Of the theory's bounds these alone. Default: all that apply.")
+    ] = None,
     slopes: Annotated[bool, typer.Option("--slopes", help="The exponents alone.")] = False,
     format: Annotated[Format | None, typer.Option(help="Default: by the ending of --out, else table.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to a file instead of the terminal.")] = None,
 ) -> None:
     """The smallest n of every combination of axes beside the bounds, and the exponents in which it grows."""
+    from predcube.pipeline.complexity import beside, terse
     from predcube.pipeline.complexity import complexity as ask
-    from predcube.pipeline.complexity import terse
 
     levels = None if confidence is None else _numbers("--confidence", confidence)
     if levels is not None and not all(0 < c < 1 for c in levels):
         raise BadInput(f"--confidence {confidence}: a confidence lies between 0 and 1, as in --confidence 0.9")
     found = ask(store, targets=_targets(target), confidence=levels, at=fixed(at), where=where)
+    if bounds is not None:
+        found = beside(found, [b.strip() for b in bounds.split(",") if b.strip()])
     chosen = format or format_of(out)
-    if chosen is Format.table and out is None and not slopes:
+    if chosen is Format.table and out is None:
         from rich.console import Console
 
         from predcube.pipeline.printing import table
 
         console = Console()
-        console.print(table(terse(found.rows), title=f"smallest n with {found.goal}"))
+        if not slopes:
+            console.print(table(terse(found.rows), title=f"smallest n with {found.goal}"))
         if found.slopes.num_rows:
             console.print(table(terse(found.slopes), title="exponents of the smallest n"))
         return
