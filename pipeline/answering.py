@@ -197,16 +197,18 @@ def work(
     named: Callable[[str], str] = lambda place: place,
     say: Say = NOTHING_SAID,
     report: Callable[[int, int], None] = lambda done, parts: None,
+    shelf: Shelf | None = None,
 ) -> Worked:
     """A spec of one cell, summed up. ``named`` says how a place in the spec is called in messages; ``say`` is told of
-    every pass, ``report`` of every part of the table that a pass has read.
+    every pass, ``report`` of every part of the table that a pass has read. ``shelf`` holds what other cells have summed
+    up, and is added to.
 
     Raises ``Refused`` with every problem, or with why the cell cannot be.
     """
     sweep = _checked(spec, named)
     if sweep.shape:
         raise Refused("one answer has no axes; run a sweep for several")
-    needs, shelf = Needs(sweep), Shelf()
+    needs, shelf = Needs(sweep), Shelf() if shelf is None else shelf
     tables = Tables(needs, shelf, directory=sweep.directory, say=say, report=report)
     try:
         tables.count()
@@ -218,8 +220,8 @@ def work(
         tables.sum_up()
         cells = Cells(needs, shelf, sweep.directory)
         values, gains = cells.values(CELL), cells.gains(CELL)
-        fits = needs.needed(shelf).fits
-        fitted: Fitted = shelf.find(next(iter(fits)))
+        [need] = needs.needed(shelf).fits.values()
+        fitted: Fitted = shelf.find(need.name)
     except (Infeasible, Broken, StoreError) as e:
         raise Refused(str(e)) from e
     except Refused:

@@ -39,6 +39,8 @@ EACH = ("p", "rho2", "r", "sharp", "correlated", "cauchy_schwarz", "paper")
 def as_text(found: Disclosure) -> Group:
     """Everything, for a terminal of any width."""
     parts: list[RenderableType] = [Text(line) for line in _subject(found)]
+    if len(found.ways) > 1:
+        parts += ["", table(_ways(found), title=f"Most is gained under {found.ways[_worst(found)].process}:")]
     parts += ["", *(Text(line) for line in _verdict(found)), ""]
     parts.append(table(_one(found) if len(found.worked.queries) == 1 else _several(found.worked)))
     parts += [Text(f"note: {note}") for note in _notes(found)]
@@ -294,6 +296,26 @@ def _notes(found: Disclosure) -> Iterator[str]:
     yield from (FLAGS.get(flag, flag) for flag in values.flags)
 
 
+def _worst(found: Disclosure) -> int:
+    return next(i for i, way in enumerate(found.ways) if way.worked is found.worked)
+
+
+def _ways(found: Disclosure) -> pa.Table:
+    """The processes of a family, one a line."""
+    of = [way.worked for way in found.ways]
+    best = [int(w.values.sharp.argmax()) for w in of]
+    columns: dict[str, Any] = {
+        "process": [way.process for way in found.ways],
+        "rows held": [_rows(w.values.n) for w in of],
+        "predicted": [target_of(w.process) for w in of],
+        "r²": pa.array([float(w.values.r[i] ** 2) for w, i in zip(of, best, strict=True)], pa.float64()),
+        "sharp": pa.array([float(w.values.sharp[i]) for w, i in zip(of, best, strict=True)], pa.float64()),
+    }
+    if found.family is not None:
+        columns["worst query after the draw"] = [_estimate(way.value) for way in found.ways]
+    return pa.table(columns)
+
+
 def _schemes(found: Disclosure) -> pa.Table:
     """What each scheme that reaches the target takes and costs."""
     reached = [s for s in found.schemes if s.noise is not None]
@@ -360,6 +382,25 @@ def as_data(found: Disclosure) -> dict[str, Any]:
             "upper": value.upper,
             "draws": value.draws,
             "bound": bound.value,
+        }
+    if len(found.ways) > 1:
+        data["processes"] = [
+            {
+                "process": way.process,
+                "n": way.worked.values.n,
+                "target": target_of(way.worked.process),
+                "sharp": way.worked.values.sharp.tolist(),
+                "worst": {"kind": way.value.kind, "value": way.value.value},
+            }
+            for way in found.ways
+        ]
+        worst = found.worst
+        data["worst_process"] = {
+            "process": found.ways[_worst(found)].process,
+            "kind": worst.kind,
+            "value": worst.value,
+            "lower": worst.lower,
+            "upper": worst.upper,
         }
     if found.exact is not None:
         exact = found.exact

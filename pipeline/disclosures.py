@@ -17,6 +17,7 @@ import numpy as np
 from predcube.pipeline.answering import NOTHING_SAID, Refused, Worked, work
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.frontier import Line, Scheme, lines, schemes_at
+from predcube.pipeline.shelf import Shelf
 from predcube.pipeline.spec.grammar import TABULAR
 from predcube.pipeline.spec.inline import inline
 from predcube.pipeline.spec.schemas import table_of
@@ -24,7 +25,7 @@ from predcube.pipeline.summaries import Say
 from predcube.storage.expressions import columns_of
 from predcube.storage.failures import StoreError
 from predcube.tasks.attackers import Simulation
-from predcube.tasks.families import DRAWS, FamilyValue, finite_family, finite_family_bound
+from predcube.tasks.families import DRAWS, FamilyValue, finite_family, finite_family_bound, worst_process
 from predcube.tasks.finite_counts import CountNoise, FiniteCount, finite_count
 from predcube.tasks.noises.laplace import Laplace
 from predcube.tasks.processes.random_shard import RandomShard
@@ -42,14 +43,14 @@ _NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)\s*(\S.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked. queries: texts [NAME=]EXPR or tables {…}; release, process, noise: KIND:param=value,… . target: a
-    sharp value to be reached by noise. simulate: draws of an attacker. ``curves``: whether whole frontiers are
+    """What is asked. queries: texts [NAME=]EXPR or tables {…}; release, processes, noise: KIND:param=value,… . target:
+    a sharp value to be reached by noise. simulate: draws of an attacker. ``curves``: whether whole frontiers are
     wanted."""
 
     table: str
     queries: tuple[str, ...]
     release: str
-    process: str
+    processes: tuple[str, ...]
     noise: str = "none"
     loss: str = "squared"
     tau: float | None = None
@@ -82,12 +83,27 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One of several processes. value: of the query that gains most, or of the family's worst."""
+
+    process: str
+    worked: Worked
+    family: Family | None
+    value: FamilyValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Disclosure:
-    """Everything. ``exact``, or why it is left out where one would expect it; ``schemes``, ``lines``: of a target and
-    of a figure; ``unneeded``: why no noise reaches the target because none is needed."""
+    """Everything, of the process under which most is gained; ``ways`` has all of them, ``worst`` the most.
+
+    ``exact``, or why it is left out where one would expect it; ``schemes``, ``lines``: of a target and of a figure;
+    ``unneeded``: why no noise reaches the target because none is needed.
+    """
 
     request: Request
     worked: Worked
+    ways: tuple[Way, ...]
+    worst: FamilyValue
     family: Family | None
     exact: Exact | str | None
     simulation: Simulation | None
@@ -102,7 +118,18 @@ def disclose(
     """Raises ``BadInput`` with every mistake in the request, or the one that the table or the cell shows."""
     if request.target is not None and not (math.isfinite(request.target) and request.target > 0):
         raise BadInput(f"--target {request.target:g}: give a sharp value above 0")
-    worked = work(_spec(request), named=_option, say=say, report=report)
+    shelf = Shelf()
+    ways = {}
+    for text, spec in _specs(request).items():
+        try:
+            worked = work(spec, named=_option, say=say, report=report, shelf=shelf)
+        except Refused as e:
+            raise Refused(f"{text}: {e}" if len(request.processes) > 1 else str(e)) from e
+        family = _family(worked, request) if len(worked.queries) > 1 else None
+        most = FamilyValue.known("exact", float(np.max(worked.values.sharp)))
+        ways[text] = Way(process=text, worked=worked, family=family, value=most if family is None else family.value)
+    name, worst = worst_process({text: way.value for text, way in ways.items()})
+    worked = ways[name].worked
     if request.simulate is not None:
         say(f"{request.table}: running the attacker {request.simulate:,} times")
     simulation = worked.simulation() if request.simulate is not None else None
@@ -116,7 +143,9 @@ def disclose(
     return Disclosure(
         request=request,
         worked=worked,
-        family=_family(worked, request) if len(worked.queries) > 1 else None,
+        ways=tuple(ways.values()),
+        worst=worst,
+        family=ways[name].family,
         exact=_exact(worked),
         simulation=simulation,
         schemes=schemes,
@@ -129,18 +158,19 @@ def _no_noise() -> Any:
     return TABULAR.kinds("noise")["none"]()
 
 
-def _spec(request: Request) -> dict[str, Any]:
-    """The request as a spec. Raises ``BadInput`` where a text cannot be read."""
-    if not request.queries:
-        raise BadInput("--query is missing; give a column or an SQL expression")
+def _specs(request: Request) -> dict[str, dict[str, Any]]:
+    """The request as a spec for each process. Raises ``BadInput`` where a text cannot be read."""
     wrong: list[str] = []
-    sections: dict[str, Any] = {}
-    for role in ("release", "process", "noise"):
-        text = getattr(request, role)
+
+    def read(role: str, text: str) -> dict[str, Any]:
         try:
-            sections[role] = inline(text, TABULAR.kinds(role))
+            return inline(text, TABULAR.kinds(role))
         except ValueError as e:
             wrong.append(f"--{role}: {e}")
+            return {}
+
+    release, noise = read("release", request.release), read("noise", request.noise)
+    processes = {text: read("process", text) for text in request.processes}
     if wrong:
         raise BadInput("\n".join(wrong))
     measure: dict[str, Any] = {"loss": request.loss, "convention": request.convention, "quantities": ["sharp"]}
@@ -152,14 +182,16 @@ def _spec(request: Request) -> dict[str, Any]:
     if request.simulate is not None:
         measure["quantities"] += ["simulated_gain"]
         measure["draws"] = request.simulate
-    return {
+    shared = {
         "kind": "predictability",
         "seed": request.seed,
         "table": {"path": request.table},
         "query": queries,
-        **sections,
+        "release": release,
+        "noise": noise,
         "measure": measure,
     }
+    return {text: {**shared, "process": process} for text, process in processes.items()}
 
 
 def _queries(request: Request) -> dict[str, Any]:

@@ -189,6 +189,24 @@ def test_the_worst_of_a_family_is_estimated_and_bounded(table: str) -> None:
         assert any(line.startswith(f"{name} ") for line in said.splitlines())
 
 
+def test_of_several_processes_the_one_that_gains_most_is_shown(table: str) -> None:
+    ways = ["random_shard:fraction=0.5", "random_shard:fraction=0.05", "iid:size=30"]
+    asks = ("--query", "q", *MEANS, *(part for way in ways for part in ("--process", way)))
+    got = data(table, *asks)
+    alone = [data(table, "--query", "q", *MEANS, "--process", way)["queries"][0]["sharp"] for way in ways]
+    assert [p["sharp"] for p in got["processes"]] == [[sharp] for sharp in alone]
+    ends = dict.fromkeys(("value", "lower", "upper"), max(alone))
+    assert got["worst_process"] == {"process": ways[1], "kind": "exact", **ends}
+    assert got["queries"][0]["sharp"] == max(alone)
+    assert f"Most is gained under {ways[1]}:" in text(table, *asks)
+    several = data(table, *asks, "--query", "a > 3")
+    assert several["worst_process"]["kind"] == "estimate"
+    assert several["worst_process"]["value"] == several["family"]["gain"]
+    assert several["worst_process"]["upper"] >= several["family"]["upper"]
+    result = asked(table, *asks, "--process", "iid:size=9,target=unseen")
+    assert "iid:size=9,target=unseen: --process target" in str(result.exception)
+
+
 # --- the exact value of a count ---------------------------------------------------------------------------------------
 
 

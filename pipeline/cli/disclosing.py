@@ -53,11 +53,11 @@ def predictability(
         ),
     ],
     process: Annotated[
-        str,
+        list[str],
         typer.Option(
             metavar="KIND[:param=value,…]",
             help="How the attacker came to its rows: random_shard:fraction=0.3, iid:size=100, weighted, poisson, "
-            "whole_shards, markov.",
+            "whole_shards, markov. Repeat, and the one under which most is gained is shown.",
         ),
     ],
     noise: Annotated[
@@ -105,7 +105,7 @@ def predictability(
         table=table,
         queries=tuple(query),
         release=release,
-        process=process,
+        processes=tuple(process),
         noise=noise,
         loss=loss.value,
         tau=tau,
