@@ -140,7 +140,8 @@ class _Chooser:
         self._n = np.asarray(plan.schema.axes[self._along].values, dtype=np.int64)
         self._order = np.argsort(self._n)  # a store's n may have grown out of order; a search goes upwards
         self._sought = [e for e in ENDS if e != "_upper" or unattainable(plan.sweep) is None]
-        impossible = np.array([e.infeasible is not None for e in plan.estimates])[plan.which]
+        sought = plan.sweep.targets.limits
+        impossible = np.array([not e.without.keys().isdisjoint(sought) for e in plan.estimates])[plan.which]
         self._infeasible = self._rows(impossible)
 
     def batch(self) -> list[TileKey]:

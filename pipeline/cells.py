@@ -5,7 +5,7 @@ Always true: what is measured is a function of the shelf, the cell's own section
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -71,6 +71,13 @@ class Cells:
             return None
         return None
 
+    def inapplicable(self, codes: Codes) -> Mapping[str, str]:
+        """Why each quantity that cannot be measured in a cell cannot be: all of them where ``infeasible`` says why."""
+        reason = self.infeasible(codes)
+        if reason is not None:
+            return dict.fromkeys(self._needs.sweep.quantities, reason)
+        return unmeasurable(self._needs, codes)
+
     def sample(self, codes: Codes) -> Sample:
         """The complete rows of a cell."""
         t, q, r, p, _, _ = codes
@@ -120,14 +127,17 @@ class Cells:
         return gains
 
     def measure(self, codes: Codes, trial: int) -> Measured:
-        """One trial of a cell."""
+        """One trial of a cell: every quantity that applies to it."""
         values = self.values(codes)
+        without = unmeasurable(self._needs, codes)
         process, _, _ = self._objects(codes)
         measured: dict[str, Any] = {
             "cautions": self._cautions(values),
             "target_rows": float(TARGETS[target_of(process)]),
         }
         for name in self._needs.sweep.quantities:
+            if name in without:
+                continue
             measured[name] = _MADE[name](self, codes, trial, values) if name in _MADE else self._plain(name, values)
         return measured
 
@@ -164,11 +174,7 @@ class Cells:
         rng = stream(self._needs.sweep.seed, "family", self._identity(codes), trial)
         draws = int(options["draws"])
         if options["family"] == "ball":
-            if measure.loss == "log":
-                raise Infeasible("a ball of linear combinations is scored by the squared loss alone")
             return families_linear.ball(sigma1, gain, radius=options["radius"], K=scale, rng=rng, draws=draws).value
-        if options["family"] == "l1":
-            raise Infeasible("an L1 ball has a bound and no value: measure family_bound")
         return families.finite_family(sigma1, gain, K=scale, curvature=bend, rng=rng, draws=draws).value
 
     def family_bound(self, codes: Codes) -> float:
@@ -234,6 +240,17 @@ def refusal(
 def query_dimension(needs: Needs) -> bool:
     """Whether values have a dimension of queries: not where queries are an axis, each by itself."""
     return not any(a.section == "query" and a.name == "query" for a in needs.sweep.axes)
+
+
+def unmeasurable(needs: Needs, codes: Codes) -> Mapping[str, str]:
+    """Why each quantity that a feasible cell has not is not there."""
+    family, loss = needs.parts["measure"].values[codes[5]].get("family"), needs.measures[codes[5]].loss
+    reason = None
+    if family == "l1":
+        reason = "an L1 ball has a bound and no value: measure family_bound"
+    elif family == "ball" and loss == "log":
+        reason = "a ball of linear combinations is scored by the squared loss alone"
+    return {} if reason is None or "family_gain" not in needs.sweep.quantities else {"family_gain": reason}
 
 
 def target_of(process: Process[Any]) -> str:

@@ -14,8 +14,8 @@ from matplotlib.markers import CARETUP
 from matplotlib.ticker import NullFormatter, NullLocator
 from numpy.typing import NDArray
 
-from predcube.pipeline.opening import CELL_STATUSES
-from predcube.pipeline.searches import MEANINGS
+from predcube.pipeline.columns import flags
+from predcube.pipeline.opening import status_of
 
 # Okabe and Ito's colours, told apart with any colour vision; the pale yellow is left out.
 LABEL_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -116,14 +116,13 @@ def states_of(data: xr.Dataset, x: str, y: str) -> NDArray[Any]:
     """For each place along ``x`` the sign that stands for its value, or ""."""
     values = flat(data, x, y).astype(np.float64)
     states = np.where(np.isposinf(values), "infinite", np.where(np.isnan(values), "no data", "")).astype(object)
-    for name, words in ((f"{y}_status", MEANINGS), ("status", CELL_STATUSES)):
-        if name in data and set(data[name].dims) <= set(data[y].dims):
-            codes = flat(data, x, name)
-            for k, word in enumerate(words):
-                word = word.replace("_", " ")
-                if word in SIGNS:
-                    states[(codes == k) & (states == "no data")] = word
-            break
+    name = f"{y}_status" if f"{y}_status" in data else status_of(data, y)
+    if name in data and set(data[name].dims) <= set(data[y].dims):
+        codes = flat(data, x, name)
+        for k, word in (flags(data[name]) or {}).items():
+            word = word.replace("_", " ")
+            if word in SIGNS:
+                states[(codes == k) & (states == "no data")] = word
     return states
 
 

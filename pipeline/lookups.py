@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from predcube.pipeline.columns import check_axis, columns_over, flags, listing, spread, truth, used_by
 from predcube.pipeline.failures import BadInput
-from predcube.pipeline.opening import INFEASIBLE
+from predcube.pipeline.opening import INFEASIBLE, status_of
 from predcube.pipeline.searches import (
     BRACKETED,
     HAS_VALUE,
@@ -93,7 +93,8 @@ def inverse(data: xr.Dataset, axis: str, such_that: str | None = None, where: st
     ends_of = {
         c.name: (_bound_of(data, c, favourable=True), _bound_of(data, c, favourable=False)) for c in simple or ()
     }
-    needed = ["status", *used, *filtered, *(n for pair in ends_of.values() for n in pair)]
+    statuses = list(dict.fromkeys(status_of(data, n) for n in used if n in data.data_vars)) or ["status"]
+    needed = [*statuses, *used, *filtered, *(n for pair in ends_of.values() for n in pair)]
     # Each variable is read once, and nothing else is.
     data = data[[n for n in dict.fromkeys(needed) if n in data.data_vars]].load()
     shape = tuple(data.sizes[d] for d in dims)
@@ -103,11 +104,10 @@ def inverse(data: xr.Dataset, axis: str, such_that: str | None = None, where: st
         values = spread(data, name, dims)
         if values.dtype.kind == "f":
             known &= ~np.isnan(values)
-    infeasible = (
-        ~known & (spread(data, "status", dims) == INFEASIBLE)
-        if set(data["status"].dims) <= set(dims)
-        else np.zeros(shape, bool)
-    )
+    infeasible = np.zeros(shape, dtype=bool)
+    for name in statuses:
+        if set(data[name].dims) <= set(dims):
+            infeasible |= ~known & (spread(data, name, dims) == INFEASIBLE)
     kept = np.ones(shape, dtype=bool)
     if where is not None:
         kept = truth(columns_over(data, dims, filtered), where, "--where").reshape(shape)
@@ -160,7 +160,8 @@ def _stored_smallest(data: xr.Dataset, axis: str, where: str | None) -> pa.Table
                 f"--where over {axis} with --smallest {axis} needs --such-that: the stored answer is for the whole axis"
             )
         keep = truth(columns_over(data, dims, used), where, "--where").reshape(keep.shape)
-    looked = spread(data, "status", [*dims, axis]) != INFEASIBLE
+    sought = {status_of(data, str(n)) for n in data.data_vars if str(n).endswith("_reached")} or {"status"}
+    looked = np.logical_and.reduce([spread(data, s, [*dims, axis]) != INFEASIBLE for s in sought])
     return _answers(data, axis, dims, answers[0], {"lower": answers[1], "upper": answers[2]}, None, looked, keep, False)
 
 

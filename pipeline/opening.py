@@ -56,6 +56,14 @@ def leading_of(data: xr.Dataset) -> list[str]:
     return found
 
 
+def status_of(data: xr.Dataset, name: str) -> str:
+    """The variable that says how a surface's cells ended: the status of the quantity that it is of, where there is one,
+    else the cells'."""
+    known = (q for q in json.loads(data.attrs.get("quantities", "[]")) if f"{q}_status" in data.data_vars)
+    own = max((q for q in known if name == q or name.startswith(f"{q}_")), key=len, default=None)
+    return "status" if own is None else f"{own}_status"
+
+
 def ascending(data: xr.Dataset) -> xr.Dataset:
     """The same data with every numeric axis in ascending order (extension appends); labels keep their order."""
     order = {

@@ -25,6 +25,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
                 **{a.name: a.values[i] for a, i in zip(axes, index, strict=True)},
                 "method": estimate.method or None,
                 "infeasible": estimate.infeasible,
+                "quantities_infeasible": dict(estimate.without),
                 "seconds_per_trial": estimate.seconds,
                 "memory_bytes": estimate.memory,
                 "blocks_per_trial": estimate.blocks,
@@ -36,6 +37,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "trials": plan.sweep.trials,
         "cells": plan.cells,
         "infeasible_cells": sum(c["infeasible"] is not None for c in cells),
+        "partly_infeasible_cells": sum(c["infeasible"] is None and bool(c["quantities_infeasible"]) for c in cells),
         "tiles": plan.tiles,
         "tile_shape": {a.name: a.chunk for a in plan.schema.axes},
         "tasks": plan.tasks,
@@ -58,9 +60,11 @@ def as_text(plan: Plan) -> RenderableType:
     counts = np.bincount(plan.which.ravel(), minlength=len(plan.estimates))
     methods: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
+    parts: Counter[tuple[str, str]] = Counter()
     for estimate, count in zip(plan.estimates, counts.tolist(), strict=True):
         if estimate.infeasible is None:
             methods[estimate.method] += count
+            parts.update(dict.fromkeys(estimate.without.items(), count))
         else:
             reasons[estimate.infeasible] += count
     sweep = plan.sweep
@@ -84,6 +88,13 @@ def as_text(plan: Plan) -> RenderableType:
             table.add_row("", f"{count}: {reason}")
         if len(reasons) > REASONS:
             table.add_row("", f"and {len(reasons) - REASONS} more reasons; all of them with --json")
+    if parts:
+        lacking = np.array([e.infeasible is None and bool(e.without) for e in plan.estimates])[plan.which]
+        table.add_row("partly", f"{int(lacking.sum())} of {plan.cells} cells lack quantities that do not apply there")
+        for (quantity, reason), count in parts.most_common(REASONS):
+            table.add_row("", f"{count}: {quantity}: {reason}")
+        if len(parts) > REASONS:
+            table.add_row("", f"and {len(parts) - REASONS} more; all of them with --json")
     wall = duration(plan.core_seconds / plan.workers)
     table.add_row("time", f"{duration(plan.core_seconds)} of core time; about {wall} on {plan.workers} workers")
     table.add_row("memory", f"{size(plan.memory)} a worker")

@@ -36,7 +36,8 @@ class Estimate:
     """What one trial of a cell takes. Cells with the same numbers share one ``Estimate``."""
 
     method: str  # analytic | laplace | support | enumerate | mc | exact; "" where infeasible
-    infeasible: str | None
+    infeasible: str | None  # why nothing can be measured
+    without: Mapping[str, str]  # why each quantity that is not measured is not; all of them where infeasible
     seconds: float  # core-seconds of one trial, 0 where infeasible
     shared: float  # how many of them are the blocks', which can be fanned out; 0, unknown, where a trial is short
     memory: int  # bytes, peak of one worker beyond the interpreter
@@ -154,6 +155,7 @@ class _Counted:
     """A feasible group: what follows from counts."""
 
     work: Work
+    without: Mapping[str, str]
     method: str
     operations: Counts
     memory: int
@@ -167,22 +169,26 @@ def _estimates(works: Sequence[Work], costs: Costs | None) -> tuple[Estimate, ..
     return tuple(_estimate(group, costs) for group in groups)
 
 
-def _counted(work: Work) -> _Counted | str:
-    """The counts of a group, or why it is infeasible. All at once, while the science still knows its method."""
-    reason = work.infeasible()
+def _counted(work: Work) -> _Counted | Estimate:
+    """The counts of a group, or what is said of an infeasible one. All at once, while the science still knows its
+    method."""
+    reason, without = work.infeasible(), work.inapplicable()
     if reason is not None:
-        return reason
-    return _Counted(work=work, method=work.method(), operations=work.operations(), memory=work.memory())
+        return Estimate(method="", infeasible=reason, without=without, seconds=0.0, shared=0.0, memory=0, blocks=0)
+    return _Counted(
+        work=work, without=without, method=work.method(), operations=work.operations(), memory=work.memory()
+    )
 
 
-def _estimate(group: _Counted | str, costs: Costs) -> Estimate:
-    if isinstance(group, str):
-        return Estimate(method="", infeasible=group, seconds=0.0, shared=0.0, memory=0, blocks=0)
+def _estimate(group: _Counted | Estimate, costs: Costs) -> Estimate:
+    if isinstance(group, Estimate):
+        return group
     seconds = costs.seconds(group.operations)
     shared = costs.work(group.work.shared()) if seconds > COUNTED else 0.0
     return Estimate(
         method=group.method,
         infeasible=None,
+        without=group.without,
         seconds=seconds,
         shared=shared,
         memory=group.memory,

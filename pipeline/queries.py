@@ -35,7 +35,8 @@ def query(
     ``such_that`` the targets of the spec are used.
 
     The schema's metadata holds under ``predcube`` a JSON object: how many trials are ``missing``, ``failed``,
-    ``infeasible`` and ``done``; and under ``predcube_aside`` the quantities left out by default, each with its axis.
+    ``infeasible`` and ``done``; under ``predcube_partly`` how many of those done lack quantities that do not apply
+    there; and under ``predcube_aside`` the quantities left out by default, each with its axis.
     Raises ``BadInput`` for what the surfaces do not have, ``StoreError`` for a store
     that cannot be read.
     """
@@ -51,7 +52,10 @@ def query(
     else:
         table = rows(data, select, where, fixed=frozenset(at or ()))
     aside = {} if smallest is not None or select is not None else _aside(data, frozenset(at or ()))
-    return table.replace_schema_metadata({"predcube": json.dumps(totals), "predcube_aside": json.dumps(aside)})
+    partly = str(int(data.attrs.get("trials_partly", 0)))
+    return table.replace_schema_metadata(
+        {"predcube": json.dumps(totals), "predcube_aside": json.dumps(aside), "predcube_partly": partly}
+    )
 
 
 def _shown(data: xr.Dataset, fixed: Container[str]) -> set[str]:

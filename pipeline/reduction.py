@@ -123,18 +123,10 @@ def surfaces(
     quantities = [str(name) for name in trials.data_vars if f"{name}_status" in trials.data_vars]
     found: dict[str, xr.Variable] = {}
     status = _reduce(trials, ["status"], axes, block_bytes, lambda s: {"status": cell_status(s)})
-    found["status"] = xr.Variable(
-        axes,
-        status["status"],
-        {
-            "long_name": "status of the cell",
-            "flag_values": list(range(len(CELL_STATUSES))),
-            "flag_meanings": " ".join(CELL_STATUSES),
-            "description": "what the trials share; failed where any failed, partial where some are missing",
-        },
-    )
+    found["status"] = xr.Variable(axes, status["status"], _flags("status of the cell"))
     for name in quantities:
         found.update(_quantity(trials, name, axes, limits.get(name), block_bytes))
+    found.update(_own_statuses(trials, quantities, axes, status["status"], block_bytes))
     for name, variable in ((str(n), v) for n, v in trials.data_vars.items()):
         # Codes that say how a cell was measured are the same in all its trials; 0 (missing) gives way.
         if variable.dtype == np.uint8 and name != "status" and not name.endswith("_status"):
@@ -143,10 +135,36 @@ def surfaces(
             found[name] = xr.Variable((*axes, *own), codes["code"], dict(variable.attrs))
     coordinates = {d: xr.Variable(d, trials[d].values, trials[d].attrs) for d in trials.coords if d != "trial"}
     result = ascending(xr.Dataset(found, coords=coordinates))
-    result.attrs = {"quantities": json.dumps(quantities), **_totals(trials, axes, block_bytes)}
+    result.attrs = {"quantities": json.dumps(quantities), **_totals(trials, quantities, axes, block_bytes)}
     if "n" in axes and limits:
         result = result.assign(smallest_n(result, limits, confidence))
     return result
+
+
+def _own_statuses(
+    trials: xr.Dataset, quantities: Sequence[str], axes: tuple[str, ...], whole: Codes, block_bytes: int
+) -> dict[str, xr.Variable]:
+    """``q_status`` of each quantity, where some quantity does not apply in a cell in which others do; nothing where the
+    status of the cell is enough."""
+    if not np.isin(whole, (INFEASIBLE, FAILED)).any():
+        return {}
+    names = [f"{q}_status" for q in quantities]
+    found = {n: _reduce(trials, [n], axes, block_bytes, lambda s: {"status": cell_status(s)})["status"] for n in names}
+    if not any(((codes == INFEASIBLE) != (whole == INFEASIBLE)).any() for codes in found.values()):
+        return {}
+    return {
+        name: xr.Variable(axes, codes, _flags(f"status of {name.removesuffix('_status')} in the cell"))
+        for name, codes in found.items()
+    }
+
+
+def _flags(long_name: str) -> dict[str, Any]:
+    return {
+        "long_name": long_name,
+        "flag_values": list(range(len(CELL_STATUSES))),
+        "flag_meanings": " ".join(CELL_STATUSES),
+        "description": "what the trials share; failed where any failed, partial where some are missing",
+    }
 
 
 def _quantity(
@@ -287,16 +305,29 @@ def _blocks(variable: xr.DataArray, axes: tuple[str, ...], block_bytes: int) -> 
     return product(*([slice(i, i + lengths[a]) for i in range(0, variable.sizes[a], lengths[a])] for a in axes))
 
 
-def _totals(trials: xr.Dataset, axes: tuple[str, ...], block_bytes: int) -> dict[str, Any]:
-    """How many trials are missing, done, failed and infeasible: what a reader of a partial store needs to hear."""
+def _totals(trials: xr.Dataset, quantities: Sequence[str], axes: tuple[str, ...], block_bytes: int) -> dict[str, Any]:
+    """How many trials are missing, done, failed and infeasible: what a reader of a partial store needs to hear. A trial
+    in which some quantity is done and the others do not apply is done; ``trials_partly`` counts those, where there are
+    any."""
     counts = np.zeros(4, dtype=np.int64)
+    partly = 0
 
     def count(status: Codes) -> dict[str, NDArray[Any]]:
         counts[:] += np.bincount(status.ravel(), minlength=4)[:4]
         return {}
 
+    def look(status: Codes, *own: Codes) -> dict[str, NDArray[Any]]:
+        nonlocal partly
+        partly += int(np.count_nonzero((status == INFEASIBLE) & np.logical_or.reduce([o == DONE for o in own])))
+        return {}
+
     _reduce(trials, ["status"], axes, block_bytes, count)
-    return {f"trials_{word}": int(c) for word, c in zip(CELL_STATUSES[:4], counts, strict=True)}
+    if counts[INFEASIBLE]:
+        _reduce(trials, ["status", *(f"{q}_status" for q in quantities)], axes, block_bytes, look)
+    counts[DONE] += partly
+    counts[INFEASIBLE] -= partly
+    totals = {f"trials_{word}": int(c) for word, c in zip(CELL_STATUSES[:4], counts, strict=True)}
+    return totals | ({"trials_partly": partly} if partly else {})
 
 
 def reduce_surfaces(url: str) -> xr.Dataset:
@@ -304,7 +335,8 @@ def reduce_surfaces(url: str) -> xr.Dataset:
 
     Reads /trials and the root attributes and nothing else. For each quantity q: ``q`` (mean), ``q_standard_error``,
     ``q_lower``, ``q_upper`` (95%), ``q_count``, ``q_maximum``, and with a target ``q_reached`` = Pr[q ≤ limit] with
-    its Clopper–Pearson ``q_reached_lower`` and ``_upper``. ``status`` says what each cell's trials share. With an
+    its Clopper–Pearson ``q_reached_lower`` and ``_upper``. ``status`` says what each cell's trials share, ``q_status``
+    the same of one quantity: it is there where some quantity does not apply in a cell in which others do. With an
     axis n and targets: ``smallest_n``, its interval and their statuses, over the axes without n. The guarantees:
     see ``guarantees.beside``. The attributes ``trials_missing``, ``trials_done``, … count trials.
     """

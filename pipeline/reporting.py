@@ -70,10 +70,14 @@ def completeness(data: xr.Dataset) -> str:
     """What is missing, failed or infeasible, in words; empty where every trial is done."""
     counts = {w: int(data.attrs.get(f"trials_{w}", 0)) for w in ("done", "missing", "failed", "infeasible")}
     every = sum(counts.values())
-    if not every or counts["done"] == every:
+    partly = int(data.attrs.get("trials_partly", 0))
+    if not every or (counts["done"] == every and not partly):
         return ""
     said = [f"{counts[w]:,} {w} ({counts[w] / every:.1%})" for w in counts if counts[w] and w != "done"]
-    return f"of {every:,} trials {counts['done']:,} are done; {', '.join(said)}"
+    done = f"of {every:,} trials {counts['done']:,} are done"
+    if partly:
+        done += f", {partly:,} of them without quantities that do not apply there"
+    return "; ".join([done, *([", ".join(said)] if said else [])])
 
 
 def _subtitle(m: Material) -> str:
@@ -220,7 +224,7 @@ def _failures(m: Material) -> Iterator[str]:
     found = kind_of(m.sweep).reasons(m.sweep, m.data, m.store)
     if found:
         parts.append(
-            paragraph("Infeasible: the cell cannot be run, which is no failure.")
+            paragraph("Infeasible: the cell, or a quantity of it, cannot be had, which is no failure.")
             + listing(("reason", "cells", "for example"), [(r.reason, str(r.cells), r.example) for r in found])
         )
     yield section("Failures and infeasible cells", "".join(parts) or paragraph("None."))

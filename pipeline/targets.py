@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from predcube.pipeline.opening import INFEASIBLE
+from predcube.pipeline.opening import INFEASIBLE, status_of
 from predcube.pipeline.quantities import QUANTITIES
 from predcube.pipeline.searches import EXPLANATION, MEANINGS, Truth, smallest, smallest_for_good
 from predcube.pipeline.spec.sweep import Sweep
@@ -64,11 +64,11 @@ def truths(data: xr.Dataset, limits: Mapping[str, float | Limit], confidence: fl
     limit for the audits that have one. Closed forms are within their limit or not."""
     dims = tuple(str(d) for d in data["status"].dims)
     order = (*(d for d in dims if d != "n"), "n")
-    status = data["status"].transpose(*order).values
-    infeasible = status == INFEASIBLE
+    statuses = [data[name].transpose(*order).values for name in {status_of(data, q) for q in limits}]
+    infeasible = np.logical_or.reduce([status == INFEASIBLE for status in statuses])
     known = ~infeasible
     n = data["n"].values
-    holds = {end: np.ones(status.shape, dtype=bool) for end in ENDS}
+    holds = {end: np.ones(infeasible.shape, dtype=bool) for end in ENDS}
     for name, given in limits.items():
         limit = data[f"{name}_limit"].transpose(*order).values if isinstance(given, Limit) else given
         known = known & (data[f"{name}_count"].transpose(*order).values > 0)

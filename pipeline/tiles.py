@@ -3,7 +3,7 @@
 Always true: a value that is no number is no value, and its status says so; nothing is done until it is put.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from predcube.storage import DONE, FAILED, CubeSchema, TileKey, worst
+from predcube.storage import DONE, FAILED, INFEASIBLE, CubeSchema, TileKey, worst
 
 type Place = tuple[tuple[int, ...], int]
 """One trial of one cell: the cell's index in the grid, the trial."""
@@ -58,11 +58,15 @@ class Blank:
         self._quantities = [name for name in self.arrays if f"{name}_status" in self.arrays]
         self._codes = [v.name for v in schema.variables if v.dtype == "uint8" and not v.name.endswith("status")]
 
-    def put(self, place: Place, measured: Measured) -> list[str]:
-        """What one trial measured. Returns what is wrong with it."""
+    def put(self, place: Place, measured: Measured, without: Collection[str] = ()) -> list[str]:
+        """What one trial measured; ``without``: the quantities that do not apply to its cell. Returns what is wrong
+        with it."""
         at = self._at(place)
         wrong = []
         for name in self._quantities:
+            if name in without:
+                self.arrays[f"{name}_status"][at] = INFEASIBLE
+                continue
             value = measured[name]
             missing = bool(np.isnan(value).any())
             if missing:
@@ -71,13 +75,16 @@ class Blank:
                 self.arrays[name][at] = value
             self.arrays[f"{name}_status"][at] = FAILED if missing else DONE
         for name in self._codes:
-            self.arrays[name][at] = measured[name]
+            # A code that goes with such quantities alone stays missing.
+            if name in measured or not without:
+                self.arrays[name][at] = measured[name]
         return wrong
 
-    def mark(self, place: Place, status: int) -> None:
-        """One trial without values."""
+    def mark(self, place: Place, status: int, without: Collection[str] = ()) -> bool:
+        """One trial without values; ``without`` as in ``put``. Returns whether any quantity has that status now."""
         for name in self._quantities:
-            self.arrays[f"{name}_status"][self._at(place)] = status
+            self.arrays[f"{name}_status"][self._at(place)] = INFEASIBLE if name in without else status
+        return any(name not in without for name in self._quantities)
 
     def finished(self) -> tuple[dict[str, NDArray[Any]], int]:
         """The arrays, and how many places failed."""

@@ -28,7 +28,6 @@ from predcube.pipeline.spec.sweep import Sweep, word
 from predcube.pipeline.tiles import Blank, Part, Place, Site, places
 from predcube.storage import (
     FAILED,
-    INFEASIBLE,
     CubeSchema,
     Receipt,
     TileKey,
@@ -166,15 +165,12 @@ def finish_tile(site: Site, tile: Tile, roots: tuple[Part, ...]) -> Receipt:
 
 
 def give_up(site: Site, tile: Tile, error: str) -> Receipt:
-    """Writes a tile that could not be computed as a whole: every trial that is feasible failed, for one reason."""
+    """Writes a tile that could not be computed as a whole: whatever is feasible in it failed, for one reason."""
     sweep, schema = opened(site)
     blank = Blank(schema, tile.key)
     lost = None
     for place in places(schema, tile.key):
-        if _bench(site).infeasible(place[0]) is not None:
-            blank.mark(place, INFEASIBLE)
-        else:
-            blank.mark(place, FAILED)
+        if blank.mark(place, FAILED, _bench(site).inapplicable(place[0])):
             lost = lost or place
     arrays, failed = blank.finished()
     receipt = Receipt(cpu_seconds=0.0, wall_seconds=0.0, worker="none", attempt=tile.attempt, failed=failed)

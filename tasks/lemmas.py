@@ -44,7 +44,7 @@ def unmeasurable(asked: Collection[str], learner: Learner, hypotheses: Hypothesi
     mine = LEMMAS.intersection(asked)
     for name in sorted(mine & {"net_failure", "swapped_privacy_loss", "swap_ratio_elsewhere"}):
         if not isinstance(learner, Private):
-            return f"{name} is of nets of the learner private, not of {kind}: leave it out, or compare private alone"
+            return f"{name} is of nets of the learner private, not of {kind}"
     if "swap_ratio" in mine and not isinstance(learner, Private | PrivateLwy):
         return f"swap_ratio is of learners that vote on a relabelled sample (private, private_lwy), not of {kind}"
     if "subset_ratio" in mine and not isinstance(learner, PrivateLwy):
@@ -77,10 +77,12 @@ def measure(
     """The quantities that are asked for, with ``lemma_sets`` (all 1, drawn 2) and ``supremum`` (exact 1, lower bound 2)
     where they belong. ``streams`` gives the generator of "neighbours" and of "sets"."""
     found: dict[str, float] = {}
-    if not SUBSETS.isdisjoint(asked):
-        every = all_sets(asked, learner, hypotheses, sample.n, neighbours)
-        found["lemma_sets"] = 1.0 if every else 2.0
-        found |= _of_subsets(asked, learner, hypotheses, sample, every, neighbours, streams)
+    sets = []
+    for mine in _families(asked):
+        sets.append(all_sets(mine, learner, hypotheses, sample.n, neighbours))
+        found |= _of_subsets(mine, learner, hypotheses, sample, sets[-1], neighbours, streams)
+    if sets:
+        found["lemma_sets"] = 1.0 if all(sets) else 2.0
     suprema: list[lemmas_uniform.Supremum] = []
     if "uniform_deviation" in asked:
         suprema.append(lemmas_uniform.uniform_deviation(hypotheses, population, occupied(sample)))
@@ -91,6 +93,13 @@ def measure(
     if suprema:
         found["supremum"] = 1.0 if all(s.exact for s in suprema) else 2.0
     return found
+
+
+def _families(asked: Collection[str]) -> list[frozenset[str]]:
+    """Those of ``SUBSETS`` that are asked for, by what they go through: whether to go through all of it is decided for
+    each apart, so that a value does not depend on what else is measured."""
+    mine = (family.intersection(asked) for family in (NETS, frozenset({"subset_ratio"})))
+    return [family for family in mine if family]
 
 
 def _of_subsets(
@@ -194,14 +203,14 @@ def operations(asked: Collection[str], learner: Learner, hypotheses: HypothesisC
             patterns = int(min(labelings, lemmas_uniform.PATTERNS))
             method = inner.method(h, k=k, n=n, many=patterns)
             found += inner.operations(h, method, k=k, n=n, many=patterns)[1]
-    if not SUBSETS.isdisjoint(asked):
-        every = all_sets(asked, learner, h, n, neighbours)
+    for mine in _families(asked):
+        every = all_sets(mine, learner, h, n, neighbours)
         if isinstance(learner, PrivateLwy):
             choices = lemmas_choices.choices(h, learner, n) if every else float(lemmas_subsets.EXCHANGES)
-            kinds = 1.0 + (4.0 * k * k if "subset_ratio" in asked else 0.0)
-            return found + 20_000.0 * choices * kinds
+            found += 20_000.0 * choices * (4.0 * k * k if "subset_ratio" in mine else 1.0)
+            continue
         sets = 2.0 ** min(k, n) if every else float(lemmas_subsets.DRAWN)
-        found += _sets_operations(asked, learner, h, n, neighbours, sets)
+        found += _sets_operations(mine, learner, h, n, neighbours, sets)
     return found
 
 

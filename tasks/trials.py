@@ -16,95 +16,36 @@ from numpy.typing import NDArray
 
 from predcube.tasks import lemmas, nets
 from predcube.tasks.audits import audit_sample, audit_size
-from predcube.tasks.closed_forms import EXPECTED, expected_errors, unavailable
-from predcube.tasks.distributions.base import Distribution, Draw
-from predcube.tasks.distributions.populations import FINITE
+from predcube.tasks.closed_forms import EXPECTED, expected_errors
+from predcube.tasks.distributions.base import Draw
 from predcube.tasks.distributions.table import Table
 from predcube.tasks.hypotheses.base import HypothesisClass, Representatives
 from predcube.tasks.learners.answering import Answers
-from predcube.tasks.learners.base import Learner, Occupancy, Workload
+from predcube.tasks.learners.base import Occupancy, Workload
 from predcube.tasks.learners.records import records
 from predcube.tasks.mixture import Functional, Means, aimed, evaluate, tally
 from predcube.tasks.mixture.base import Mixture
 from predcube.tasks.moves import HELD, QUERIES, rows_together
-from predcube.tasks.seeds import Identity, streams
-
-ERRORS = frozenset({"error", "excess_error"})
-MIXED = ERRORS | {"effective_subsets"}
-"""What the mixture on the sample itself gives, without an audit."""
-AUDITS = frozenset({"stability", "privacy_loss", "delta"})
-SETS = frozenset({"labelings", "net_probability"})
-QUANTITIES = (
-    "error",
-    "excess_error",
-    "stability",
-    "privacy_loss",
-    "delta",
-    "growth",
-    "labelings",
-    "net_probability",
-    "effective_subsets",
-    *sorted(lemmas.LEMMAS),
-    *EXPECTED,
+from predcube.tasks.problems import (
+    CODES,
+    ERRORS,
+    MIXED,
+    QUANTITIES,
+    SETS,
+    Problem,
+    applicable,
+    audit_method_of,
+    inapplicable,
+    infeasible,
+    method_of,
+    net_alpha,
+    occupied,
+    outputs,
 )
-"""What a trial can measure. Those of ``EXPECTED`` are the same in every trial."""
-
-CODES: Mapping[str, Mapping[str, int]] = {
-    "mixture_method": {"analytic": 1, "laplace": 2, "support": 3, "enumerate": 4, "mc": 5, "exact": 6},
-    "audit": {"exhaustive": 1, "lower bound": 2, "estimate": 3, "exhaustive over order cells": 4},
-    "subset_sets": {"all": 1, "drawn": 2},
-    "lemma_sets": {"all": 1, "drawn": 2},
-    "supremum": {"exact": 1, "lower bound": 2},
-}
-"""How a value was obtained, as small integers beside it; 0 is kept for missing. ``mixture_method`` is the way the
-mixture of an error was computed, or of an audit where no error is measured ("exact": the learner has one way only);
-``audit`` says how far stability, privacy loss and delta go; ``subset_sets`` whether labelings and net_probability are
-over all sets T or over some that were drawn, ``lemma_sets`` the same of the lemmas about drawn records; ``supremum``
-whether those about all hypotheses at once are exact."""
-
+from predcube.tasks.seeds import Identity, streams
 
 type Measured = Mapping[str, float | NDArray[np.float64]]
 """What one trial gives: a number for each name, or an array over the dimensions that a quantity has of its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Problem:
-    """What every trial of a cell shares. Compared by identity, so that what follows from it is worked out once.
-
-    ``samples`` are the subsets of ``mc`` (None: its own default), ``neighbours`` the most that an audit tries where X
-    is not finite. ``standard_error``: mc draws until that of a trial's error is this small, ``samples`` being then the
-    most it may draw. ``net_alpha``: the α of net_probability (None: the learner's own). ``delta_epsilon``: the ε at
-    which delta is measured.
-    """
-
-    hypotheses: HypothesisClass
-    distribution: Distribution
-    learner: Learner
-    n: int
-    quantities: tuple[str, ...]
-    seed: int
-    method: str = "auto"
-    samples: int | None = None
-    neighbours: int = 64
-    standard_error: float | None = None
-    net_alpha: float | None = None
-    delta_epsilon: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        for q in self.quantities:
-            if q not in QUANTITIES:
-                raise ValueError(f"there is no quantity {q!r}: there are {', '.join(QUANTITIES)}")
-        if "delta" in self.quantities and not self.delta_epsilon:
-            raise ValueError("delta is measured at delta_epsilon, which is empty: give at least one ε")
-
-    @property
-    def audited(self) -> bool:
-        return not AUDITS.isdisjoint(self.quantities)
-
-    @property
-    def closed(self) -> bool:
-        """Whether closed forms are all that is wanted: no sample is then looked at."""
-        return frozenset(EXPECTED).issuperset(self.quantities)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +78,7 @@ class Prepared:
             found |= _lemmas(problem, self.trial, self.draw, self.sample)
         if not set(EXPECTED).isdisjoint(problem.quantities):
             found |= _expected(problem)
-        method = method_of(problem) if self.workloads or problem.closed else audit_method_of(problem)
+        method = self._method
         found["mixture_method"] = CODES["mixture_method"][method]
         for name, value in found.items():
             if np.isnan(value).any():
@@ -147,120 +88,18 @@ class Prepared:
                 )
         return {name: found[name] for name in outputs(problem.quantities)}
 
-
-@lru_cache(maxsize=256)
-def outputs(quantities: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that ``measure`` returns, in order: the quantities, then the codes of ``CODES`` that go with them."""
-    codes = ["mixture_method"] if not (MIXED | AUDITS | set(EXPECTED)).isdisjoint(quantities) else []
-    if not AUDITS.isdisjoint(quantities):
-        codes.append("audit")
-    if not SETS.isdisjoint(quantities):
-        codes.append("subset_sets")
-    if not lemmas.SUBSETS.isdisjoint(quantities):
-        codes.append("lemma_sets")
-    if not lemmas.UNIFORM.isdisjoint(quantities):
-        codes.append("supremum")
-    return (*quantities, *codes)
-
-
-def infeasible(problem: Problem) -> str | None:
-    """Why no trial of this cell can run, or None. Infeasible is not failed."""
-    if problem.closed:
-        return (
-            problem.distribution.unsuitable(problem.hypotheses)
-            or problem.distribution.infeasible(problem.n)
-            or _unexpected(problem)
-        )
-    return (
-        problem.distribution.unsuitable(problem.hypotheses)
-        or problem.distribution.infeasible(problem.n)
-        or problem.learner.infeasible(problem.n, problem.hypotheses)
-        or _without_sets(problem)
-        or lemmas.unmeasurable(problem.quantities, problem.learner, problem.hypotheses, problem.n)
-        or _unexpected(problem)
-        or _unanswered(problem)
-        or _unlistable(problem)
-        or problem.learner.inapplicable(problem.hypotheses, k=_points(problem), n=problem.n, asked=problem.method)
-    )
-
-
-def _unexpected(problem: Problem) -> str | None:
-    """Why there is no closed form of the expected error, or None."""
-    if set(EXPECTED).isdisjoint(problem.quantities):
-        return None
-    return unavailable(problem.learner, problem.hypotheses, problem.distribution, problem.n)
+    @property
+    def _method(self) -> str:
+        """Of an error's mixture, or of an audit's where no error is measured; closed forms alone are analytic."""
+        if self.workloads:
+            return method_of(self.problem)
+        return audit_method_of(self.problem) if self.problem.audited else "analytic"
 
 
 @lru_cache(maxsize=256)
 def _expected(problem: Problem) -> dict[str, float]:
     """The closed forms, kept for the problem's next trial."""
     return expected_errors(problem.learner, problem.hypotheses, problem.distribution, problem.n)
-
-
-def _without_sets(problem: Problem) -> str | None:
-    """Why labelings or net_probability has no meaning here, or None."""
-    asked = sorted(SETS.intersection(problem.quantities))
-    if asked and "subset_size" not in problem.learner.derived(problem.n):
-        return f"{asked[0]} is of a learner's random subset, and {problem.learner.kind} draws none"
-    if "net_probability" in asked and _net_alpha(problem) is None:
-        return "net_probability needs an alpha, which this learner has not: set measure.net_alpha"
-    return None
-
-
-def _net_alpha(problem: Problem) -> float | None:
-    own = problem.learner.parameters().get("alpha")
-    return problem.net_alpha if problem.net_alpha is not None else own
-
-
-def _unanswered(problem: Problem) -> str | None:
-    """Why the error of a learner that is no mixture of hypotheses cannot be measured, or None."""
-    h = problem.hypotheses
-    if problem.learner.mixes or MIXED.isdisjoint(problem.quantities) or h.domain is not None or h.features == 1:
-        return None
-    if problem.distribution.kind == "table":
-        return None
-    return (
-        f"{problem.learner.kind} is no mixture of hypotheses, and {h.features} real features have no pieces; {FINITE}"
-    )
-
-
-def _unlistable(problem: Problem) -> str | None:
-    """Why the labelings that a trial lists, of T or of the sample, may not fit memory, or None."""
-    h = problem.hypotheses
-    if h.free or h.additive:
-        return None
-    k = _occupied(problem)
-    whole = not {"growth", "net_probability"}.isdisjoint(problem.quantities)
-    return h.unlistable(k if whole else min(k, problem.learner.listed(problem.n)))
-
-
-def _occupied(problem: Problem) -> int:
-    """The most distinct points that a sample has."""
-    domain = problem.hypotheses.domain
-    return problem.n if domain is None else min(problem.n, len(domain))
-
-
-def _points(problem: Problem) -> int:
-    """The most distinct points that a computation of this problem meets: an audit's samples share theirs."""
-    shared = audit_size(problem.learner, problem.hypotheses, problem.n, problem.neighbours)[1] if problem.audited else 0
-    return max(_occupied(problem), shared)
-
-
-@lru_cache(maxsize=256)
-def method_of(problem: Problem) -> str:
-    """How the mixture is computed: analytic, laplace, support, enumerate, mc or exact. By counts alone, with as many
-    distinct points as a sample can have."""
-    if problem.closed:
-        return "analytic"
-    k = _occupied(problem)
-    return problem.learner.method(problem.hypotheses, k=k, n=problem.n, asked=problem.method)
-
-
-@lru_cache(maxsize=256)
-def audit_method_of(problem: Problem) -> str:
-    """The same for an audit, whose many samples share their points and so their tables."""
-    many, k = audit_size(problem.learner, problem.hypotheses, problem.n, problem.neighbours)
-    return problem.learner.method(problem.hypotheses, k=k, n=problem.n, asked=problem.method, many=many)
 
 
 @lru_cache(maxsize=256)
@@ -327,7 +166,7 @@ def operations(problem: Problem) -> Mapping[str, float]:
     """Elementary operations of one trial by kernel: the mixture's under the name of the code that runs, an audit's
     under "audit" and that name, the listing of labelings under "growth". For estimates of cost alone."""
     n, h = problem.n, problem.hypotheses
-    k = _occupied(problem)
+    k = occupied(problem)
     found: dict[str, float] = {}
     if not set(EXPECTED).isdisjoint(problem.quantities):
         found[f"expected {problem.learner.kind}"] = 2e5 + 50.0 * n  # of a cell's first trial; the others have it then
@@ -362,7 +201,7 @@ def operations(problem: Problem) -> Mapping[str, float]:
 def _judged(problem: Problem) -> float:
     """Labels, about, that the error of every hypothesis with weight asks for: most of a short trial on a table."""
     n, h = problem.n, problem.hypotheses
-    k = _occupied(problem)
+    k = occupied(problem)
     size = min(k, problem.learner.listed(n))
     one, whole = (float(h.growth(m) or m**h.vc_dimension + 1) for m in (size, k))
     visited = problem.samples or 2.0**14
@@ -377,7 +216,7 @@ def memory(problem: Problem) -> int:
     if problem.closed:
         return 2**22 + 64 * problem.n
     n, h = problem.n, problem.hypotheses
-    k = _occupied(problem)
+    k = occupied(problem)
     free = h.free and method_of(problem) in ("analytic", "exact")
     labelings = k if free else h.growth(k) or k**h.vc_dimension + 1
     taken = 2**20 + 64 * n + 24 * k * min(labelings, 2**20) + 64 * labelings
@@ -418,11 +257,11 @@ def _sets(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float]:
     """labelings and net_probability over one list of sets T."""
     h = problem.hypotheses
     size = int(problem.learner.derived(problem.n)["subset_size"])
-    sets = nets.drawn_sets(sample, size, _streams(problem, "sets")(trial), _occupied(problem))
-    found = {"subset_sets": float(CODES["subset_sets"]["all" if nets.exact(_occupied(problem)) else "drawn"])}
+    sets = nets.drawn_sets(sample, size, _streams(problem, "sets")(trial), occupied(problem))
+    found = {"subset_sets": float(CODES["subset_sets"]["all" if nets.exact(occupied(problem)) else "drawn"])}
     if "labelings" in problem.quantities:
         found["labelings"] = nets.mean_labelings(h, sample, sets)
-    alpha = _net_alpha(problem)
+    alpha = net_alpha(problem)
     if "net_probability" in problem.quantities and alpha is not None:
         found["net_probability"] = nets.net_probability(h, sample, sets, alpha)
     return found
@@ -478,3 +317,25 @@ def _audit(problem: Problem, trial: int, sample: Occupancy) -> dict[str, float |
     if "delta" in problem.quantities:
         measured["delta"] = np.array([found.delta(epsilon) for epsilon in problem.delta_epsilon])
     return measured
+
+
+__all__ = [
+    "CODES",
+    "ERRORS",
+    "MIXED",
+    "QUANTITIES",
+    "Measured",
+    "Prepared",
+    "Problem",
+    "applicable",
+    "audit_method_of",
+    "blocks",
+    "inapplicable",
+    "infeasible",
+    "measure",
+    "memory",
+    "method_of",
+    "operations",
+    "outputs",
+    "prepare",
+]

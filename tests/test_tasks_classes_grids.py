@@ -7,7 +7,7 @@ import pytest
 
 from predcube.tasks import audit, distributions, hypotheses, learners, predict, worst_case
 from predcube.tasks.hypotheses.points import grid, locate
-from predcube.tasks.trials import Problem, infeasible, measure
+from predcube.tasks.trials import Problem, inapplicable, infeasible, measure
 
 GRIDS: list[tuple[str, dict[str, Any]]] = [
     ("boxes", {"dimension": 2, "points": 2}),
@@ -37,7 +37,7 @@ def test_a_grid_is_audited_as_its_table_of_labels_is(kind: str, parameters: dict
     )
 
 
-def test_real_features_have_no_audit_and_say_so() -> None:
+def test_real_features_are_audited() -> None:
     problem = Problem(
         hypotheses=hypotheses.build("boxes", dimension=2),
         distribution=distributions.build("concept", hypothesis=[0.2, 0.7, 0.1, 0.8]),
@@ -46,7 +46,8 @@ def test_real_features_have_no_audit_and_say_so() -> None:
         quantities=("error", "stability"),
         seed=0,
     )
-    assert "not 2 real features; give points for a grid" in (infeasible(problem) or "")
+    assert inapplicable(problem) == {}
+    assert measure(problem, 0)["stability"] <= problem.learner.guaranteed_stability(6)
 
 
 def test_labelings_that_would_not_fit_are_infeasible_with_the_number() -> None:
@@ -58,7 +59,7 @@ def test_labelings_that_would_not_fit_are_infeasible_with_the_number() -> None:
         (learners.build("stable", gamma=0.5, subset_size=4), ("error", "growth"), False),
     ):
         problem = Problem(hypotheses=h, distribution=law, learner=learner, n=300, quantities=quantities, seed=0)
-        reason = infeasible(problem)
+        reason = inapplicable(problem).get(quantities[-1])
         assert fits == (reason is None)
         assert fits or "boxes may have 335,291,426 labelings of 300 points, 93.7 GiB, and at most 1 GiB" in str(reason)
 

@@ -11,7 +11,7 @@ from predcube.tasks.distributions import build as law
 from predcube.tasks.hypotheses import build
 from predcube.tasks.learners import build as learner
 from predcube.tasks.mixture import occupancy
-from predcube.tasks.trials import Problem, infeasible, measure
+from predcube.tasks.trials import Problem, inapplicable, measure
 
 CLASSES: list[tuple[str, dict[str, Any], Any]] = [
     ("thresholds", {}, np.array([1.0, 2, 2, 3, 5, 5, 5, 8])),
@@ -67,8 +67,8 @@ def test_a_trial_measures_them_or_says_why_not() -> None:
     assert measure(large, 0) == measure(large, 0)
     assert measure(large, 0)["labelings"] == 6 * 7 / 2 + 1  # n' = 6 distinct points
     assert measure(large, 0)["subset_sets"] == 2
-    assert "set measure.net_alpha" in str(infeasible(problem(net_alpha=None)))
-    assert "erm draws none" in str(infeasible(problem(learner=learner("erm"))))
+    assert "set measure.net_alpha" in inapplicable(problem(net_alpha=None))["net_probability"]
+    assert "erm draws none" in inapplicable(problem(learner=learner("erm")))["labelings"]
 
 
 def test_a_standard_error_is_kept_or_the_trial_fails() -> None:

@@ -243,3 +243,10 @@ def _say_what_is_missing(rows: "pa.Table") -> None:
     said = [f"{totals[w]:,} {w}" for w in ("missing", "failed", "infeasible") if totals.get(w)]
     if said:
         typer.echo(f"of {every:,} trials: {', '.join(said)} (see predcube status)", err=True)
+    partly = int((rows.schema.metadata or {}).get(b"predcube_partly", b"0"))
+    if partly:
+        typer.echo(
+            f"{partly:,} trials are infeasible in part, their other quantities are done: each has a status of its own, "
+            "as in --select '*'",
+            err=True,
+        )

@@ -14,6 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from predcube.cluster import Fanout
+from predcube.pipeline.opening import INFEASIBLE
 from predcube.pipeline.spec.grammar import GRAMMARS, Grammar
 from predcube.pipeline.spec.mistakes import Mistakes
 from predcube.pipeline.spec.sweep import Sweep
@@ -30,6 +31,10 @@ class Work(Protocol):
 
     def infeasible(self) -> str | None:
         """Why no trial can run, or None. Nothing below may be asked where there is a reason."""
+        ...
+
+    def inapplicable(self) -> Mapping[str, str]:
+        """Why each quantity that is not measured in this cell is not; what is below is of the others."""
         ...
 
     def method(self) -> str: ...
@@ -75,7 +80,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why cells are infeasible, how many there are, and one of them in words."""
+    """Why cells, or quantities of them, are infeasible, how many cells there are, and one of them in words."""
 
     reason: str
     cells: int
@@ -100,8 +105,9 @@ class Preparation:
 class Bench(Protocol):
     """A worker's place at one sweep; what it has built it keeps."""
 
-    def infeasible(self, index: tuple[int, ...]) -> str | None:
-        """Why a cell cannot run; None also where that cannot be told."""
+    def inapplicable(self, index: tuple[int, ...]) -> Mapping[str, str]:
+        """Why each quantity that cannot be measured in a cell cannot be, all of them where the cell cannot run; empty
+        also where that cannot be told."""
         ...
 
     def workloads(self, place: Place) -> Sequence[Workload]:
@@ -175,7 +181,29 @@ class Kind(ABC):
 
     @abstractmethod
     def reasons(self, sweep: Sweep, surfaces: xr.Dataset, store: str) -> tuple[Reason, ...]:
-        """Why the cells that the surfaces call infeasible are, the most frequent reason first."""
+        """Why the cells, and the quantities of others, that the surfaces call infeasible are; the most frequent reason
+        first."""
+
+
+def infeasible_places(sweep: Sweep, surfaces: xr.Dataset) -> tuple[NDArray[np.bool_], Mapping[str, NDArray[np.bool_]]]:
+    """Where surfaces call a cell infeasible as a whole, and where a quantity of another cell (the sweep's shape)."""
+    dims = tuple(a.name for a in sweep.axes)
+    axes = {a.name: a.coordinate() for a in sweep.axes}
+
+    def marked(name: str) -> NDArray[np.bool_]:
+        status = surfaces[name].reindex(axes, fill_value=np.uint8(0)).transpose(*dims).values
+        return np.asarray(status == INFEASIBLE)
+
+    own = {q: marked(f"{q}_status") for q in sweep.quantities if f"{q}_status" in surfaces}
+    if not own:
+        return marked("status"), {}
+    whole = np.logical_and.reduce(list(own.values()))
+    return whole, {q: here & ~whole for q, here in own.items()}
+
+
+def worded(quantity: str, reason: str) -> str:
+    """A reason that says of which quantity it is."""
+    return reason if quantity in reason else f"{quantity}: {reason}"
 
 
 def sorted_reasons(sweep: Sweep, found: Mapping[str, NDArray[np.bool_]]) -> tuple[Reason, ...]:

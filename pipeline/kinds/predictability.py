@@ -14,7 +14,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from predcube.cluster import Fanout, describe
-from predcube.pipeline.cells import TARGETS, Cells, Infeasible, caution_meanings, query_dimension, refusal
+from predcube.pipeline.cells import (
+    TARGETS,
+    Cells,
+    Infeasible,
+    caution_meanings,
+    query_dimension,
+    refusal,
+    unmeasurable,
+)
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.kinds.base import (
     Bench,
@@ -25,10 +33,11 @@ from predcube.pipeline.kinds.base import (
     Preparation,
     Reason,
     Say,
+    infeasible_places,
     sorted_reasons,
+    worded,
 )
 from predcube.pipeline.needs import ROLES, Needs
-from predcube.pipeline.opening import INFEASIBLE as INFEASIBLE_CELL
 from predcube.pipeline.samples import Sample
 from predcube.pipeline.shelf import Shelf, shelf_at
 from predcube.pipeline.spec import schemas
@@ -60,6 +69,7 @@ class _Trial:
     the rows of a breach, where the attacker is run; rows: of the table that is then held."""
 
     reason: str | None
+    without: Mapping[str, str]
     queries: int
     moments: int
     draws: int
@@ -68,6 +78,9 @@ class _Trial:
 
     def infeasible(self) -> str | None:
         return self.reason
+
+    def inapplicable(self) -> Mapping[str, str]:
+        return self.without
 
     def method(self) -> str:
         return "exact and drawn" if self.draws or self.breaches else "exact"
@@ -130,8 +143,8 @@ class _Bench:
         self._needs = Needs(sweep)
         self._cells = Cells(self._needs, shelf_at(site.url, site.generation), site.directory)
 
-    def infeasible(self, index: tuple[int, ...]) -> str | None:
-        return self._cells.infeasible(self._needs.codes(index))
+    def inapplicable(self, index: tuple[int, ...]) -> Mapping[str, str]:
+        return self._cells.inapplicable(self._needs.codes(index))
 
     def workloads(self, place: Place) -> Sequence[Workload]:
         return ()
@@ -140,14 +153,19 @@ class _Bench:
         self, blank: Blank, places: Iterable[Place], parts: Mapping[Place, Mapping[int, Part]]
     ) -> Iterator[tuple[Place, str]]:
         for place in places:
+            codes = self._needs.codes(place[0])
+            without = unmeasurable(self._needs, codes)
+            if len(without) == len(self._needs.sweep.quantities):
+                blank.mark(place, INFEASIBLE)
+                continue
             try:
-                measured: Measured = self._cells.measure(self._needs.codes(place[0]), place[1])
-                wrong = blank.put(place, measured)
+                measured: Measured = self._cells.measure(codes, place[1])
+                wrong = blank.put(place, measured, without)
             except Infeasible:
                 blank.mark(place, INFEASIBLE)
                 continue
             except Exception as e:
-                blank.mark(place, FAILED)
+                blank.mark(place, FAILED, without)
                 wrong = [str(e) if isinstance(e, ValueError) else describe(e)]
             for text in wrong:
                 yield place, text
@@ -260,21 +278,22 @@ class Predictability(Kind):
 
     def reasons(self, sweep: Sweep, surfaces: xr.Dataset, store: str) -> tuple[Reason, ...]:
         needs = Needs(sweep)
-        dims = tuple(a.name for a in sweep.axes)
-        axes = {a.name: a.coordinate() for a in sweep.axes}
-        status = surfaces["status"].reindex(axes, fill_value=np.uint8(0)).transpose(*dims).values
-        marked = np.argwhere(status == INFEASIBLE_CELL)
+        whole, parts = infeasible_places(sweep, surfaces)
+        marked = np.argwhere(np.logical_or.reduce([whole, *parts.values()]))
         if not len(marked):
             return ()
         cells = Cells(needs, Shelf(store))
         found: dict[str, NDArray[np.bool_]] = {}
         for row in marked:
             index = tuple(int(i) for i in row)
+            lacking = [q for q, here in parts.items() if here[index]]
             try:
-                reason = cells.infeasible(needs.codes(index)) or "not known"
+                without = cells.inapplicable(needs.codes(index))
             except KeyError:
-                reason = "not known"
-            found.setdefault(reason, np.zeros(sweep.shape, dtype=np.bool_))[index] = True
+                without = {}
+            reasons = [worded(q, without.get(q, "not known")) for q in lacking]
+            for reason in reasons or ["; ".join(dict.fromkeys(without.values())) or "not known"]:
+                found.setdefault(reason, np.zeros(sweep.shape, dtype=np.bool_))[index] = True
         return sorted_reasons(sweep, found)
 
 
@@ -336,16 +355,26 @@ def _groups(needs: Needs, shelf: Shelf) -> Groups:
         t, q, r, p, n, m = needs.codes(tuple(int(i) for i in index))
         sample, width, size = examples[which[t, q, r, p]]
         options = needs.parts["measure"].values[m]
+        reason = refusal(sample, needs.processes[p], needs.noises[n], needs.measures[m], width)
+        without = unmeasurable(needs, (t, q, r, p, n, m)) if reason is None else dict.fromkeys(sweep.quantities, reason)
+        if len(without) == len(sweep.quantities):
+            reason = "; ".join(dict.fromkeys(without.values()))
+        drawn = "family_gain" in sweep.quantities and "family_gain" not in without
         works.append(
             _Trial(
-                reason=refusal(sample, needs.processes[p], needs.noises[n], needs.measures[m], width),
+                reason=reason,
+                without=without,
                 queries=width,
                 moments=size,
-                draws=options["draws"] if "family_gain" in sweep.quantities else 0,
+                draws=options["draws"] if drawn else 0,
                 breaches=options["draws"] * held(needs.processes[p], sample) if simulated else 0.0,
                 rows=sample.rows,
             )
         )
+    for quantity in sweep.quantities if any(w.reason is None for w in works) else ():
+        if all(quantity in w.without for w in works):
+            reasons = list(dict.fromkeys(w.without[quantity] for w in works if w.reason is None))
+            raise BadInput(f"measure.quantities: {quantity} applies to no cell; leave it out: {'; '.join(reasons[:3])}")
     if works and all(w.reason is not None for w in works):
         reasons = list(dict.fromkeys(str(w.reason) for w in works))
         cells = "the cell is" if flat.size == 1 else f"all {flat.size} cells are"

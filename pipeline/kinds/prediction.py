@@ -3,7 +3,7 @@ sample drawn, one predictor computed and measured.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,8 +14,18 @@ from predcube.cluster import describe
 from predcube.pipeline import dimensions
 from predcube.pipeline.building import build_problem
 from predcube.pipeline.grid import Grid
-from predcube.pipeline.kinds.base import Bench, Code, Counts, Groups, Kind, Preparation, Reason, sorted_reasons
-from predcube.pipeline.opening import INFEASIBLE as INFEASIBLE_CELL
+from predcube.pipeline.kinds.base import (
+    Bench,
+    Code,
+    Counts,
+    Groups,
+    Kind,
+    Preparation,
+    Reason,
+    infeasible_places,
+    sorted_reasons,
+    worded,
+)
 from predcube.pipeline.spec.mistakes import Mistakes
 from predcube.pipeline.spec.sweep import Sweep
 from predcube.pipeline.tiles import Blank, Measured, Part, Place, Site
@@ -37,11 +47,21 @@ _CODES = {
 class _Trial:
     """A cell's trial as planning sees it; ``outside``: why it has no sample at all."""
 
-    problem: trials.Problem
+    whole: trials.Problem
     outside: str | None = None
 
+    @property
+    def problem(self) -> trials.Problem:
+        """What of it can be measured."""
+        return trials.applicable(self.whole)
+
     def infeasible(self) -> str | None:
-        return self.outside or trials.infeasible(self.problem)
+        return self.outside or trials.infeasible(self.whole)
+
+    def inapplicable(self) -> Mapping[str, str]:
+        if self.outside:
+            return dict.fromkeys(self.whole.quantities, self.outside)
+        return trials.inapplicable(self.whole)
 
     def method(self) -> str:
         return trials.method_of(self.problem)
@@ -70,10 +90,11 @@ class _Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cell:
-    """A built cell; ``infeasible`` says why nothing can be computed, ``broken`` why it could not be built."""
+    """A built cell: the problem of what can be measured, None where nothing can; ``without`` says why the rest cannot
+    be, ``broken`` why the cell could not be built."""
 
     problem: trials.Problem | None = None
-    infeasible: str | None = None
+    without: Mapping[str, str] = field(default_factory=dict)
     broken: str | None = None
 
 
@@ -84,8 +105,8 @@ class _Bench:
         self._sweep = sweep
         self._cell: Callable[[tuple[int, ...]], _Cell] = lru_cache(maxsize=1024)(self._built)
 
-    def infeasible(self, index: tuple[int, ...]) -> str | None:
-        return self._cell(index).infeasible
+    def inapplicable(self, index: tuple[int, ...]) -> Mapping[str, str]:
+        return self._cell(index).without
 
     def workloads(self, place: Place) -> tuple[Workload, ...]:
         return self._prepared(place).workloads
@@ -95,28 +116,29 @@ class _Bench:
     ) -> Iterator[tuple[Place, str]]:
         for place in places:
             cell = self._cell(place[0])
-            if cell.infeasible is not None:
+            if cell.problem is None and cell.broken is None:
                 blank.mark(place, INFEASIBLE)
                 continue
             try:
-                wrong = blank.put(place, self._measure(place, parts.get(place, {})))
+                wrong = blank.put(place, self._measure(place, parts.get(place, {})), cell.without)
             except Exception as e:
-                blank.mark(place, FAILED)
+                blank.mark(place, FAILED, cell.without)
                 wrong = [describe(e)]
             for text in wrong:
                 yield place, text
 
     def _built(self, index: tuple[int, ...]) -> _Cell:
         try:
-            problem = build_problem(self._sweep.cell(index), self._sweep)
-            return _Cell(problem=problem, infeasible=trials.infeasible(problem))
+            whole = build_problem(self._sweep.cell(index), self._sweep)
+            problem = None if trials.infeasible(whole) else trials.applicable(whole)
+            return _Cell(problem=problem, without=trials.inapplicable(whole))
         except Exception as e:
             return _Cell(broken=describe(e))
 
     def _prepared(self, place: Place) -> trials.Prepared:
         cell = self._cell(place[0])
-        if cell.problem is None or cell.infeasible is not None:
-            raise ValueError(cell.broken or cell.infeasible)
+        if cell.problem is None:
+            raise ValueError(cell.broken or "; ".join(dict.fromkeys(cell.without.values())))
         return trials.prepare(cell.problem, place[1])
 
     def _measure(self, place: Place, parts: Mapping[int, Part]) -> Measured:
@@ -151,7 +173,7 @@ class Prediction(Kind):
     def groups(self, sweep: Sweep, preparation: Preparation | None = None) -> Groups:
         grid = Grid(sweep)
         rows, which = grid.groups
-        works = tuple(_Trial(problem=grid.problem(row), outside=grid.outside(row)) for row in rows)
+        works = tuple(_Trial(whole=grid.problem(row), outside=grid.outside(row)) for row in rows)
         return Groups(works=works, which=which)
 
     def bench(self, site: Site, sweep: Sweep) -> Bench:
@@ -180,10 +202,7 @@ class Prediction(Kind):
     def reasons(self, sweep: Sweep, surfaces: xr.Dataset, store: str = "") -> tuple[Reason, ...]:
         """The learner is asked first, since it needs no data: the law, which may be a table that lies elsewhere by now,
         only about cells that the learner has nothing against."""
-        dims = tuple(a.name for a in sweep.axes)
-        axes = {a.name: a.coordinate() for a in sweep.axes}
-        status = surfaces["status"].reindex(axes, fill_value=np.uint8(0)).transpose(*dims).values
-        marked = status == INFEASIBLE_CELL
+        marked, parts_of = infeasible_places(sweep, surfaces)
         found: dict[str, NDArray[np.bool_]] = {}
 
         def add(reason: str, here: NDArray[np.bool_]) -> None:
@@ -198,13 +217,18 @@ class Prediction(Kind):
                 here[marked] = (codes == (h, a, s)).all(axis=-1)
                 add(reason, here)
         rest = marked & ~np.logical_or.reduce([*found.values(), np.zeros_like(marked)])
-        if rest.any():
+        partly = np.logical_or.reduce([*parts_of.values(), np.zeros_like(marked)])
+        if rest.any() or partly.any():
             try:
                 rows, which = grid.groups
-                for group in np.unique(which[rest]):
-                    problem = grid.problem(rows[group])
-                    reason = grid.outside(rows[group]) or trials.infeasible(problem) or "not known"
-                    add(reason, rest & (which == group))
+                for group in np.unique(which[rest | partly]):
+                    here, problem = which == group, grid.problem(rows[group])
+                    if (rest & here).any():
+                        add(grid.outside(rows[group]) or trials.infeasible(problem) or "not known", rest & here)
+                    for quantity, where in parts_of.items():
+                        if (where & here).any():
+                            reason = trials.inapplicable(problem).get(quantity, "not known")
+                            add(worded(quantity, reason), where & here)
             except (ValueError, OSError) as e:
-                add(f"cannot be told here: {e}", rest)
+                add(f"cannot be told here: {e}", rest | partly)
         return sorted_reasons(sweep, found)

@@ -1,7 +1,7 @@
 """Whether a sweep can be run at all: in goes a sweep whose words are right, out come what does not build or fit.
 
-Each distinct section is built once. A grid none of whose cells is feasible is a mistake; single infeasible cells are
-not: they are recorded with their reason.
+Each distinct section is built once. A grid none of whose cells is feasible is a mistake, and so is a quantity that no
+cell has; single infeasible cells, and quantities of them, are not: they are recorded with their reason.
 """
 
 from collections import Counter
@@ -16,13 +16,13 @@ from predcube.pipeline.spec.grammar import PREDICTION
 from predcube.pipeline.spec.mistakes import Mistakes, show, unknown
 from predcube.pipeline.spec.sections import build_section
 from predcube.pipeline.spec.sweep import Section, Sweep, formulas_of
-from predcube.tasks.trials import infeasible
+from predcube.tasks.problems import inapplicable, infeasible
 
 REASONS = 3  # of each kind that a message lists
 
 
 def check(sweep: Sweep, mistakes: Mistakes) -> None:
-    """Adds a mistake for each section that does not build, and one where no cell is feasible."""
+    """Adds a mistake for each section that does not build, and one where no cell is feasible or has a quantity."""
     grid = Grid(sweep)
     for role in PREDICTION.roles:
         check_sections(sweep, grid.parts[role], role, mistakes)
@@ -32,11 +32,26 @@ def check(sweep: Sweep, mistakes: Mistakes) -> None:
     rows, which = grid.groups
     if not which.size:
         return
+    lacking: dict[str, list[str]] = {}
+    measured: set[str] = set()
+    feasible = False
     for row in rows:
-        reason = grid.outside(row) or infeasible(grid.problem(row))
-        if reason is None:
+        problem, outside = grid.problem(row), grid.outside(row)
+        without = dict.fromkeys(problem.quantities, outside) if outside else inapplicable(problem)
+        for quantity, why in without.items():
+            lacking.setdefault(quantity, []).append(why)
+        measured |= set(problem.quantities) - without.keys()
+        reason = outside or infeasible(problem)
+        feasible = feasible or reason is None
+        if feasible and len(measured) == len(problem.quantities):
             return
-        reasons[reason] += 1
+        if reason is not None:
+            reasons[reason] += 1
+    if feasible:
+        for quantity in sorted(lacking.keys() - measured):
+            said = f"{quantity} applies to no cell; leave it out: {_listed(lacking[quantity])}"
+            mistakes.add("measure.quantities", said)
+        return
     unsuitable = [r for row in grid.unsuitable for r in row]
     if all(unsuitable):
         mistakes.add(_place(sweep, "distribution"), _listed(r for r in unsuitable if r))
