@@ -31,6 +31,7 @@ from predcube.pipeline.reporting import report
 from predcube.pipeline.resuming import reconcile
 from predcube.pipeline.shaping import blueprint
 from predcube.pipeline.spec import load_spec
+from predcube.tasks import predictability
 
 ROWS = 700
 SPEC: dict[str, Any] = {
@@ -337,12 +338,20 @@ def test_queries_are_an_axis_or_a_dimension(folder: Path) -> None:
 def test_queries_that_drop_other_rows_have_laws_of_their_own(folder: Path) -> None:
     queries = {"whole": "ill = 1", "partly": "CASE WHEN age > 40 THEN ill END"}
     axis = [{"label": name, "q": text} for name, text in queries.items()]
-    release = {"kind": "mean", "columns": ["age"]}
+    release = {"kind": "linear", "target": "c", "features": ["age"]}
     spec = spec_of(query=None, release=release, sweep={"query": axis, "process.fraction": [0.3], "noise.sd": [0.1]})
     fill("cube", spec)
     cube = storage.open_cube("cube")["trials"].to_dataset(inherit=False).isel(trial=0, fraction=0, sd=0)
     age = people()["age"]
     assert cube["dropped_rows"].values.tolist() == [0.0, float((age <= 40).sum())]
+    columns = people()
+    partly = np.where(age > 40, columns["ill"], np.nan)
+    for name, q in (("whole", columns["ill"].astype(np.float64)), ("partly", partly)):
+        alone = predictability(
+            columns, q, release, {"kind": "random_shard", "fraction": 0.3}, {"kind": "isotropic", "sd": 0.1}
+        )
+        for quantity in ("n", "p", "sharp", "utility_cost"):
+            assert_allclose(float(cube[quantity].sel(query=name)), getattr(alone, quantity), rtol=1e-9)
     # In one family both are of the rows that have both.
     fill("family", spec_of(query=queries, release=release, sweep={"process.fraction": [0.3], "noise.sd": [0.1]}))
     family = storage.open_cube("family")["trials"].to_dataset(inherit=False).isel(trial=0, fraction=0, sd=0)
