@@ -34,7 +34,10 @@ CELL = frozenset({"n", "K", "m", "rank", "condition"})
 """Values of the cell and not of a query."""
 
 KEPT = 512
-"""Values, and factored laws, that a worker keeps."""
+"""Values, and factored laws, that a worker keeps at most."""
+
+FACTORED = 2**28
+"""Bytes, about, of factored laws that it keeps: the two latest in any case."""
 
 
 def caution_meanings() -> dict[str, int]:
@@ -117,8 +120,9 @@ class Cells:
                 raise ValueError("the table's law was not computed; run the sweep again")
             gains = Gains(law=narrowed(law, slice(at, at + width)), coordinates=fitted)
             self._gains[name, at, width] = gains
-            while len(self._gains) > KEPT:
-                self._gains.popitem(last=False)
+            held = sum(map(_bytes, self._gains.values()))
+            while len(self._gains) > (2 if held > FACTORED else KEPT):
+                held -= _bytes(self._gains.popitem(last=False)[1])
         # τ and the loss are of the cell, p of the law: whether they go together is known here alone.
         try:
             measure.curvatures(gains.law)
@@ -217,6 +221,12 @@ class Cells:
         sections = {role: self._needs.parts[role].values[c] for role, c in zip(self._needs.parts, codes, strict=True)}
         table = sections["table"]
         return {**sections, "table": table["digest"], "measure": dict(sections["measure"])}
+
+
+def _bytes(gains: Gains) -> int:
+    """About what a factored law takes: its matrices, their factors, and those of a shape of noise or two."""
+    queries, d = len(gains.law.cross), len(gains.law.variance)
+    return 8 * d * (12 * d + 4 * queries) + 2**12
 
 
 def refusal(

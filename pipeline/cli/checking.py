@@ -43,7 +43,7 @@ def plan(
     from predcube.pipeline.planning import plan as make
     from predcube.pipeline.spec import load_spec
 
-    made = make(load_spec(Path(spec)), workers=workers, budget=budget)
+    made = make(load_spec(Path(spec)), workers=workers, budget=budget, say=lambda text: typer.echo(text, err=True))
     if as_json:
         typer.echo(json.dumps(as_data(made), indent=1, ensure_ascii=False))
         return

@@ -57,7 +57,11 @@ def _run(
     from predcube.pipeline.execution import execute, prepare
     from predcube.pipeline.progress import display
 
-    plan = prepare(spec, store, cluster=cluster, workers=workers, budget=budget, extend=extend)
+    def say(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    plan = prepare(spec, store, cluster=cluster, workers=workers, budget=budget, extend=extend, say=say)
     if not quiet:
         for note in plan.notes:
             typer.echo(f"note: {note}")
