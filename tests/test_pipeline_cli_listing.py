@@ -8,12 +8,19 @@ from typer.testing import CliRunner
 
 from predcube.pipeline.cli import listing
 from predcube.pipeline.cli.app import app
-from predcube.tasks import distributions, hypotheses, learners
+from predcube.tasks import distributions, hypotheses, learners, noises, processes, releases
 
 
 @pytest.mark.parametrize(
     ("command", "kinds"),
-    [("classes", hypotheses.KINDS), ("distributions", distributions.KINDS), ("learners", learners.KINDS)],
+    [
+        ("classes", hypotheses.KINDS),
+        ("distributions", distributions.KINDS),
+        ("learners", learners.KINDS),
+        ("releases", releases.KINDS),
+        ("processes", processes.KINDS),
+        ("noises", noises.KINDS),
+    ],
 )
 def test_every_kind_is_listed_with_its_parameters(command: str, kinds: dict[str, type]) -> None:
     as_json = CliRunner().invoke(app, [command, "--json"])

@@ -1,4 +1,4 @@
-"""``predcube classes``, ``distributions`` and ``learners``: what is built in, read off the declarations themselves."""
+"""``predcube classes``, ``learners``, ``releases`` …: what is built in, read off the declarations themselves."""
 
 import re
 from collections.abc import Mapping
@@ -33,6 +33,30 @@ def learners(as_json: AsJson = False) -> None:
     from predcube.tasks.learners import KINDS
 
     _show("Learners", KINDS, as_json)
+
+
+@app.command()
+def releases(as_json: AsJson = False) -> None:
+    """Releases of a table: their parameters, limits, defaults and source."""
+    from predcube.tasks.releases import KINDS
+
+    _show("Releases", KINDS, as_json)
+
+
+@app.command()
+def processes(as_json: AsJson = False) -> None:
+    """Breach processes: their parameters, limits, defaults and source."""
+    from predcube.tasks.processes import KINDS
+
+    _show("Breach processes", KINDS, as_json)
+
+
+@app.command()
+def noises(as_json: AsJson = False) -> None:
+    """Noise schemes of a release: their parameters, limits, defaults and source."""
+    from predcube.tasks.noises import KINDS
+
+    _show("Noise schemes", KINDS, as_json)
 
 
 def describe(kinds: Mapping[str, Any]) -> list[dict[str, Any]]:
