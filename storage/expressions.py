@@ -79,6 +79,11 @@ def columns_of(expression: str) -> tuple[str, ...]:
     return _parse(expression)[1]
 
 
+def columns_of_each(expressions: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The same of many, read together: a tenth of the time of one after the other."""
+    return tuple(used for _, used in _parse_all(tuple(expressions)))
+
+
 def evaluate(expression: str, table: pa.Table) -> "pa.ChunkedArray[Any]":
     """The value of ``expression`` at every row of ``table``, in order.
 
@@ -154,10 +159,14 @@ def _seen_by_sql(expressions: tuple[str, ...], table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([nothing, *columns], names=["", *(name for _, name in owners.values())])
 
 
-@lru_cache(maxsize=8192)
 def _parse(expression: str) -> tuple[str, tuple[str, ...]]:
     """The text to run and the columns it uses. Raises ExpressionError."""
-    return _parse_all((expression,))[0]
+    found = _parsed.get(expression)
+    return _parse_all((expression,))[0] if found is None else found
+
+
+PARSED = 8192  # expressions that a process keeps as they were read
+_parsed: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
 @lru_cache(maxsize=64)
@@ -191,7 +200,11 @@ def _parse_all(expressions: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]
             raise ExpressionError(f"{_shown(expressions[0])}: {_reason(str(e))}") from e
     else:
         texts = [text.removeprefix("SELECT ").strip() for text in texts]
-        return tuple(zip(texts, columns, strict=True))
+        found = tuple(zip(texts, columns, strict=True))
+        if len(_parsed) + len(found) > PARSED:
+            _parsed.clear()
+        _parsed.update(zip(expressions, found, strict=True))
+        return found
     return tuple(_parse(expression) for expression in expressions)  # one of them will say what is wrong
 
 
