@@ -93,7 +93,7 @@ def draw_line(
             axes.fill_between(at, lower, upper, where=list(there), color=style["color"], alpha=0.18, linewidth=0)
         else:
             axes.vlines(at[there], lower[there], upper[there], color=style["color"], linewidth=2.5, alpha=0.4)
-        if there.any():
+        if (there & ((upper > lower) | on_grid)).any():  # an exact value has no width to explain
             seen.add("interval")
     guarantee = f"bound_{y}"
     if bounds and guarantee in data:
