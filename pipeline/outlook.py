@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from predcube.pipeline.kinds.base import worded
 from predcube.pipeline.planning import Plan
 
 REASONS = 8  # reasons for infeasible cells that are listed
@@ -60,11 +61,12 @@ def as_text(plan: Plan) -> RenderableType:
     counts = np.bincount(plan.which.ravel(), minlength=len(plan.estimates))
     methods: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    parts: Counter[tuple[str, str]] = Counter()
+    parts: Counter[str] = Counter()
     for estimate, count in zip(plan.estimates, counts.tolist(), strict=True):
         if estimate.infeasible is None:
             methods[estimate.method] += count
-            parts.update(dict.fromkeys(estimate.without.items(), count))
+            for reason in {worded(quantity, reason) for quantity, reason in estimate.without.items()}:
+                parts[reason] += count
         else:
             reasons[estimate.infeasible] += count
     sweep = plan.sweep
@@ -91,8 +93,8 @@ def as_text(plan: Plan) -> RenderableType:
     if parts:
         lacking = np.array([e.infeasible is None and bool(e.without) for e in plan.estimates])[plan.which]
         table.add_row("partly", f"{int(lacking.sum())} of {plan.cells} cells lack quantities that do not apply there")
-        for (quantity, reason), count in parts.most_common(REASONS):
-            table.add_row("", f"{count}: {quantity}: {reason}")
+        for reason, count in parts.most_common(REASONS):
+            table.add_row("", f"{count}: {reason}")
         if len(parts) > REASONS:
             table.add_row("", f"and {len(parts) - REASONS} more; all of them with --json")
     wall = duration(plan.core_seconds / plan.workers)
