@@ -207,6 +207,9 @@ def _panels(
 
 def _finish(figure: Figure, panels: Sequence[Axes], data: xr.Dataset, roles: Roles, y: str) -> None:
     limit = data[f"{y}_reached"].attrs.get("limit") if f"{y}_reached" in data else None
+    if isinstance(limit, str):  # a formula: a line where it has one value in all that is drawn
+        several = np.unique(data[f"{y}_limit"].values)
+        limit = several[0] if len(several) == 1 else None
     for axes in panels:
         axes.grid(True, color="#d1d5db", linewidth=0.6, alpha=0.7)
         axes.set_axisbelow(True)

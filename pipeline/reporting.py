@@ -16,6 +16,7 @@ from rich.text import Text
 
 from predcube import __version__
 from predcube.pipeline import figures
+from predcube.pipeline.complexity import of_surfaces, terse
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.headlines import curve_axis, headlines
 from predcube.pipeline.kinds import kind_of
@@ -62,7 +63,7 @@ def report(store: str) -> str:
         tiles=tile_states(store),
     )
     page = Page(title=m.sweep.name, subtitle=_subtitle(m), notice=completeness(m.data))
-    parts = (_headline, _surfaces, _guarantees, _what_was_run, _failures, _provenance)
+    parts = (_headline, _complexity, _surfaces, _guarantees, _what_was_run, _failures, _provenance)
     return page.html("".join(text for part in parts for text in part(m)), f"predcube {__version__}")
 
 
@@ -88,6 +89,23 @@ def _subtitle(m: Material) -> str:
 def _headline(m: Material) -> Iterator[str]:
     for h in headlines(m.data):
         yield section(h.title, rows_table(h.rows))
+
+
+def _complexity(m: Material) -> Iterator[str]:
+    """The smallest n beside the bounds, and the exponents in which it grows."""
+    if "smallest_n" not in m.data:
+        return
+    found = of_surfaces(m.data, m.sweep)
+    if any(name.startswith("ratio_") for name in found.rows.column_names):
+        cut = f" (the first {MOST_RATIOS} of {len(found.rows)} rows)" if len(found.rows) > MOST_RATIOS else ""
+        said = paragraph("Upper bounds are shapes without constants: compare their ratios with each other, not with 1.")
+        yield section(f"Smallest n ÷ bounds{cut}", said + rows_table(found.rows.slice(0, MOST_RATIOS)))
+    if found.slopes.num_rows:
+        said = paragraph(
+            "Least squares of ln n on the logarithms of the numeric axes. The errors are of scatter about a power law "
+            "alone; beside each exponent stands that of the bounds over the same cells."
+        )
+        yield section("Exponents of the smallest n", said + rows_table(terse(found.slopes)))
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------

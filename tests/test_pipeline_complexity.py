@@ -13,6 +13,7 @@ from predcube.pipeline import query, run, search
 from predcube.pipeline.cli.app import app
 from predcube.pipeline.complexity import complexity, terse
 from predcube.pipeline.failures import BadInput
+from predcube.pipeline.reporting import report
 from predcube.storage import open_cube
 
 CERTAIN: dict[str, Any] = {
@@ -142,6 +143,14 @@ def test_what_a_terminal_shows_leaves_out_shapes(certain: str) -> None:
     assert "÷ stability lower" in names
     assert not any("averaging" in n for n in names)
     assert "averaging upper" in terse(complexity(certain).slopes).column_names
+
+
+def test_a_report_shows_ratios_and_exponents(certain: str, sampled: str) -> None:
+    page = report(certain)
+    assert "Exponents of the smallest n" in page
+    assert "Smallest n ÷ bounds" in page
+    assert "1/gamma" in page
+    assert "Exponents" not in report(sampled)  # one axis, with a zero
 
 
 @pytest.mark.parametrize(
