@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,17 +48,22 @@ from predcube.pipeline.summaries import Tables
 from predcube.pipeline.tiles import Blank, Measured, Part, Place, Site
 from predcube.storage import FAILED, INFEASIBLE
 from predcube.storage.schema import Axis
+from predcube.tasks.frames import Frame, total_of
 from predcube.tasks.gains import Gains, Measure
 from predcube.tasks.mixture.base import Workload
 from predcube.tasks.noises import build as noise_of
-from predcube.tasks.processes import Law, Process
+from predcube.tasks.processes import Process
 from predcube.tasks.processes import build as process_of
 from predcube.tasks.releases import Release
+from predcube.tasks.releases import build as release_of
 from predcube.tasks.releases.gradient_descent import GradientDescent
 from predcube.tasks.releases.stack import Stack
 
 SIMULATED = frozenset({"simulated_gain", "simulated_ratio"})
 """Quantities for which the attacker is run."""
+
+WIDEST_TIMED = 256
+"""Numbers of a release whose algebra is timed when a sweep is planned."""
 
 ITERATED = {"logistic": 8, "poisson": 8}
 """About how many passes a fit takes."""
@@ -66,7 +72,8 @@ ITERATED = {"logistic": 8, "poisson": 8}
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Trial:
     """A cell's trial as planning sees it. queries, moments: Q and d. draws: of a family's errors. breaches: draws times
-    the rows of a breach, where the attacker is run; rows: of the table that is then held."""
+    the rows of a breach, where the attacker is run; rows: of the table that is then held. shared_by: how many cells,
+    about, share a factored law."""
 
     reason: str | None
     without: Mapping[str, str]
@@ -75,6 +82,7 @@ class _Trial:
     draws: int
     breaches: float
     rows: int
+    shared_by: float
 
     def infeasible(self) -> str | None:
         return self.reason
@@ -86,7 +94,7 @@ class _Trial:
         return "exact and drawn" if self.draws or self.breaches else "exact"
 
     def operations(self) -> Counts:
-        found = {"values": float(self.queries * self.moments)}
+        found = {"values": float(self.queries * self.moments), "factors": 2.0 * self.moments**3 / self.shared_by}
         if self.draws:
             found["draws"] = float(self.draws) * self.queries * (2 * self.queries + 10)
         if self.breaches:
@@ -104,36 +112,26 @@ class _Trial:
         return 1
 
     def measure(self, trial: int) -> object:
-        """The values of a made-up law of this size: no row has to be read to time it."""
-        if self.draws or self.breaches:
-            raise NotImplementedError("draws are not timed")
-        rng = np.random.default_rng(0)
-        d = self.moments
-        factor = rng.standard_normal((d, 2 * d))
-        law = Law(
-            rows=10**4,
-            p=np.full(self.queries, 0.5),
-            s1=np.full(self.queries, float(d)),
-            cross=rng.standard_normal((self.queries, d)) / d,
-            variance=factor @ factor.T,
-            binary=np.ones(self.queries, dtype=np.bool_),
-            constant=np.zeros(self.queries, dtype=np.bool_),
+        """The values of a made-up table with this many queries and columns: no row of the sweep's has to be read."""
+        if self.draws or self.breaches or self.moments > WIDEST_TIMED:
+            raise NotImplementedError("draws, and matrices that take seconds to factor, are not timed")
+        return _made_up(self.queries, self.moments).values(
+            process_of("iid", size=100), noise_of("isotropic", sd=0.1), Measure()
         )
-        gains = Gains(law=law, coordinates=_Plain(curvature=np.eye(d), units=np.eye(d), members=(d,)))
-        return gains.values(process_of("iid", size=100), noise_of("isotropic", sd=0.1), Measure())
 
     def longest(self) -> tuple[Callable[[int], object], int] | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plain:
-    """Coordinates of a made-up release."""
-
-    curvature: NDArray[np.float64]
-    units: NDArray[np.float64]
-    members: tuple[int, ...]
-    gram: NDArray[np.float64] | None = None
+@lru_cache(maxsize=4)
+def _made_up(queries: int, moments: int) -> Gains:
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((moments + 100, moments))
+    frame = Frame(queries=rng.integers(0, 2, (len(inputs), queries)).astype(np.float64), inputs=inputs)
+    total = total_of([frame])
+    fitted = release_of("mean", columns=[f"column {i}" for i in range(moments)]).fit(total)
+    process = process_of("iid", size=100)
+    return Gains(law=process.law(total(process.request(fitted))), coordinates=fitted)
 
 
 class _Bench:
@@ -369,6 +367,7 @@ def _groups(needs: Needs, shelf: Shelf) -> Groups:
                 draws=options["draws"] if drawn else 0,
                 breaches=options["draws"] * held(needs.processes[p], sample) if simulated else 0.0,
                 rows=sample.rows,
+                shared_by=max(1.0, flat.size / (shape[0] * shape[1] * shape[2] * len(set(needs.leaders)))),
             )
         )
     for quantity in sweep.quantities if any(w.reason is None for w in works) else ():
