@@ -117,7 +117,7 @@ class Framed:
             if not names:
                 return np.empty((rows, 0))
             table = block.tables[names]
-            return table if kept is None else table[kept]
+            return table if kept is None else table.T.compress(kept, axis=1).T  # columns lie together
 
         return self.request(
             Frame(

@@ -5,6 +5,7 @@ it.
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from predcube.storage.delimited import Column, Delimited
 from predcube.storage.failures import TableError
 from predcube.storage.widening import plain
 
-_DECODED = 2**17  # rows that are decoded at once: more take more memory, fewer more time
+_DECODED = 2**16  # rows that are decoded at once: more take more memory, fewer more time
 _BUFFER = 2**16  # bytes of each column that wait to be decoded
 _MAPPED = 2**20  # rows of a record batch from which on it is mapped, not read
 
@@ -84,12 +85,21 @@ def read_file(file: File, first: int, last: int, places: Sequence[int]) -> Itera
             case "csv" if file.written is not None:
                 yield from delimited.stream(file.written, {file.names[i]: file.columns[i] for i in places})
             case "parquet":
-                yield from _read_parquet(file.path, range(first, last), names)
+                yield from _ahead(_read_parquet(file.path, range(first, last), names))
             case "arrow":
-                yield from _read_arrow(file.path, range(first, last), names)
+                yield from _ahead(_read_arrow(file.path, range(first, last), names))
             case _:
                 with pa.OSFile(file.path, "rb") as source, pa.ipc.open_stream(source) as stream:
                     yield from stream
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, each decoded while the one before is worked on. (Arrow's reader of CSV does so by itself.)"""
+    with ThreadPoolExecutor(1, "decoding") as decoder:
+        coming = decoder.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = decoder.submit(next, batches, None)
+            yield batch
 
 
 def _open_csv(path: Path) -> Opened:

@@ -1,6 +1,8 @@
 """Numbers of a record batch: in go a batch and expressions, out come float64 matrices; or the labels of a column.
 
-Always true of a matrix: C order, one column for each expression, NaN where a value is missing, nothing infinite.
+Always true of a matrix: one column for each expression, NaN where a value is missing, nothing infinite. It is one
+array in which each column lies together (Fortran's order): columns are copied as they come, in a fifth of the time that
+laying out row after row takes, and products over the rows are no slower.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from predcube.storage.expressions import columns_of, evaluate_all
+from predcube.storage.expressions import columns_of_each, evaluate_all
 from predcube.storage.failures import ExpressionError, TableError
 from predcube.storage.rows import Rows, batches, nearest
 from predcube.storage.tables import numbers
 
 CATEGORIES = 1000  # of one column
-_VALUES = 2**17  # of a block: 1 MB, read again from the cache
+_VALUES = 2**19  # of a block: 4 MB
 _VECTOR, _MOST = 2**11, 2**16  # rows of a block; DuckDB counts in vectors of the first
 _NOTHING = pa.RecordBatch.from_pydict({"": []})
 
@@ -29,14 +31,17 @@ def columns_read(schema: pa.Schema, expressions: Sequence[str]) -> tuple[str, ..
     An expression that is the name of a column means that column, whatever else it could mean. Raises ExpressionError
     where there is no such column, or an expression is not one value per row.
     """
+    names = set(schema.names)
     known = {name.casefold(): name for name in schema.names}
     found: dict[str, None] = {}
+    asked = [e for e in expressions if e not in names]
+    used = dict(zip(asked, columns_of_each(asked), strict=True))
     for expression in expressions:
-        for name in (expression,) if expression in schema.names else columns_of(expression):
+        for name in used.get(expression, (expression,)):
             if name.casefold() not in known:
                 hint = nearest(name, schema.names)
                 raise ExpressionError(f"expression {expression!r}: there is no column {name!r}; {hint}")
-            found[name if name in schema.names else known[name.casefold()]] = None
+            found[name if name in names else known[name.casefold()]] = None
     return tuple(found)
 
 
@@ -68,7 +73,7 @@ def blocks(
             next(answers, None)  # what is no number is refused for no rows, too
         for start in range(0, batch.num_rows, longest):
             rows = min(longest, batch.num_rows - start)
-            found = tuple(np.empty((rows, len(group))) for group in groups)
+            found = tuple(np.empty((len(group), rows)).T for group in groups)
             filled = 0
             while filled < rows:
                 if asked and used == answer.num_rows:

@@ -35,6 +35,7 @@ class Frame:
     queries: (m, Q) values q(z_i). inputs: (m, P) what the release reads, in the order of ``release.inputs``.
     column: (m,) the process's own column (weights c_i, inclusion probabilities π_i, or codes of groups 0…M−1), None
     where the process has none. target: (m,) membership of D', None where the target is not an expression.
+    Matrices lie in either order, a row's values together or a column's.
 
     Raises ValueError where lengths differ, or where a value is missing or infinite.
     """
@@ -46,7 +47,9 @@ class Frame:
 
     def __post_init__(self) -> None:
         for name in ("queries", "inputs"):
-            array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            array = np.asarray(getattr(self, name), dtype=np.float64)
+            if not (array.flags.c_contiguous or array.flags.f_contiguous):
+                array = np.ascontiguousarray(array)
             if array.ndim != 2 or array.shape[0] != self.queries.shape[0]:
                 raise ValueError(f"{name} of shape {array.shape} must have one row for each of {len(self.queries)}")
             object.__setattr__(self, name, array)

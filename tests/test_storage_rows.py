@@ -5,6 +5,7 @@ import decimal
 import io
 import pickle
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,15 @@ def test_large_files_have_several_parts(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.concatenate(read), np.arange(2_500_000))
     one = open_rows(write(tmp_path / "one.arrow", big, 10**7))  # a table that was written as a single batch
     assert sum(batch.num_rows for batch in batches(one, one.parts[0], ["y"])) == 2_500_000
+
+
+def test_a_reading_that_is_given_up_leaves_no_thread(tmp_path: Path) -> None:
+    rows = open_rows(write(tmp_path / "t.parquet", pa.table({"x": np.arange(300_000)}), 300_000))
+    reading = batches(rows, rows.parts[0], ["x"])
+    next(reading)
+    assert any(thread.name.startswith("decoding") for thread in threading.enumerate())
+    del reading
+    assert not any(thread.name.startswith("decoding") for thread in threading.enumerate())
 
 
 def test_digests_are_of_bytes_in_order(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def test_matrices_against_values_worked_by_hand(longest: int | None) -> None:
             np.testing.assert_array_equal(part[:, place], VALUES[name], err_msg=name)
     one = matrix(BATCH, names)
     assert one.dtype == np.float64
-    assert one.flags.c_contiguous
+    assert one.flags.f_contiguous
+    assert one.base is not None
+    assert one.base.shape == (len(names), 3)  # one array, not a stack of columns
     np.testing.assert_array_equal(one, found[0])
     assert matrix(BATCH.slice(0, 0), names).shape == (0, len(names))
     assert matrix(BATCH, []).shape == (3, 0)
