@@ -206,10 +206,7 @@ def _panels(
 
 
 def _finish(figure: Figure, panels: Sequence[Axes], data: xr.Dataset, roles: Roles, y: str) -> None:
-    limit = data[f"{y}_reached"].attrs.get("limit") if f"{y}_reached" in data else None
-    if isinstance(limit, str):  # a formula: a line where it has one value in all that is drawn
-        several = np.unique(data[f"{y}_limit"].values)
-        limit = several[0] if len(several) == 1 else None
+    limit = _target(data, y)
     for axes in panels:
         axes.grid(True, color="#d1d5db", linewidth=0.6, alpha=0.7)
         axes.set_axisbelow(True)
@@ -218,11 +215,20 @@ def _finish(figure: Figure, panels: Sequence[Axes], data: xr.Dataset, roles: Rol
         axes.tick_params(labelsize=9)
         scale_x(axes, data[roles.x].values)
         if limit is not None:
-            axes.axhline(float(limit), color=QUIET, linewidth=1.1, linestyle=":")
+            axes.axhline(limit, color=QUIET, linewidth=1.1, linestyle=":")
     scale_y(panels, data, y)
     figure.supxlabel(label(data, roles.x), fontsize=10)
     figure.supylabel(label(data, y), fontsize=10)
     _title(figure, data, roles.fixed)
+
+
+def _target(data: xr.Dataset, y: str) -> float | None:
+    """The target of a quantity, where all that is drawn has one: that of a formula may differ between cells."""
+    if f"{y}_limit" in data:
+        several = np.unique(data[f"{y}_limit"].values)
+        return float(several[0]) if len(several) == 1 else None
+    limit = data[f"{y}_reached"].attrs.get("limit") if f"{y}_reached" in data else None
+    return None if limit is None else float(limit)
 
 
 def _title(figure: Figure, data: xr.Dataset, fixed: Sequence[str]) -> None:
@@ -240,10 +246,8 @@ def _legend(figure: Figure, data: xr.Dataset, hue: str | None, seen: set[str], s
         handles.append(Patch(facecolor=QUIET, alpha=0.25, label="95% interval"))
     if "bound" in seen:
         handles.append(Line2D([], [], linestyle="--", color=QUIET, label="guaranteed"))
-    if f"{y}_reached" in data and "limit" in data[f"{y}_reached"].attrs:
-        handles.append(
-            Line2D([], [], linestyle=":", color=QUIET, label=f"target {data[f'{y}_reached'].attrs['limit']:g}")
-        )
+    if (limit := _target(data, y)) is not None:
+        handles.append(Line2D([], [], linestyle=":", color=QUIET, label=f"target {limit:g}"))
     for state, (_, look, words) in SIGNS.items():
         if state in signs:
             handles.append(Line2D([], [], linestyle="none", color=QUIET, markersize=5.5, label=words, **look))
