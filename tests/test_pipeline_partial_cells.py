@@ -146,6 +146,24 @@ def test_each_value_is_that_of_a_trial_that_measures_nothing_else(seed: int) -> 
                 assert joint[code] == max(values.values())
 
 
+def test_sets_are_gone_through_or_drawn_for_each_lemma_apart() -> None:
+    """Of 9 records all sets can be gone through, of the 12 points that a fixed subset is of they cannot."""
+    h, law = CLASSES[1]
+    problem = Problem(
+        hypotheses=built(h, hypotheses),
+        distribution=built(law, distributions),
+        learner=built(LEARNERS[2], learners),
+        n=9,
+        quantities=("swap_ratio", "subset_ratio"),
+        seed=1,
+        neighbours=4,
+    )
+    joint = trials.measure(problem, 0)
+    found = {q: trials.measure(replace(problem, quantities=(q,)), 0) for q in problem.quantities}
+    assert [found[q]["lemma_sets"] for q in problem.quantities] == [1, 2]
+    assert joint == {"lemma_sets": 2.0, **{q: found[q][q] for q in problem.quantities}}
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_union_of_sweeps_of_single_quantities_is_the_joint_sweep(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(100 + seed)
@@ -263,6 +281,7 @@ def test_targets_do_not_mind_what_else_was_asked_for(tmp_path: Path) -> None:
     assert data["smallest_n"].values.tolist() == [12.0] * 4
     answer = query(str(tmp_path / "cube"), smallest="n").to_pylist()
     assert {r["status"] for r in answer} == {"reached"}
+    assert all("no smaller n was looked at" in r["note"] for r in answer)
     (head,) = headlines(data)
     assert all(v is not None for v in head.rows["error"].to_pylist())
     measure = {**SPEC["measure"], "targets": {"expected_error": 0.9}}
@@ -273,6 +292,10 @@ def test_targets_do_not_mind_what_else_was_asked_for(tmp_path: Path) -> None:
     assert query(str(tmp_path / "searched"), smallest="n").column("smallest_n").to_pylist() == [
         r["smallest_n"] for r in answer
     ]
+    sweep = {"n": [12, 13, 14, 15, 16, 17], "learner": [LEARNERS[0], LEARNERS[2]]}
+    measure = {"quantities": ["error", "net_failure"], "targets": {"error": 0.9, "confidence": 0.2}}
+    summary = search({**SPEC, "sweep": sweep, "measure": measure}, tmp_path / "few", cluster="serial")
+    assert summary.computed < summary.tiles / 2
 
 
 def test_a_report_shows_the_numbers_and_the_reasons(store: Path) -> None:
@@ -326,6 +349,8 @@ def test_a_trial_that_fails_fails_in_what_applies_alone(tmp_path: Path, monkeypa
     assert CELL_STATUSES[int(data["status"])] == "failed"
     assert CELL_STATUSES[int(data["swap_ratio_status"])] == "infeasible"
     assert float(data["error_count"]) == 3
+    answers = query(str(tmp_path / "cube"), smallest="n", such_that="swap_ratio <= 1000").to_pylist()
+    assert {r["learner"]: r["status"] for r in answers}["stable"] == "infeasible"
     assert fill(tmp_path / "cube", retry_failed=True).failed == 0
     fill(tmp_path / "whole")
     assert contents(tmp_path / "cube") == contents(tmp_path / "whole")
