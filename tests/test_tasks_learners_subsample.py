@@ -168,3 +168,41 @@ def test_infeasible_and_wrong_parameters() -> None:
     with pytest.raises(ValueError, match="table with a kind"):
         learners.build("subsample", inner="erm", subset_size=2)
     assert hash(learner) == hash(learners.build("subsample", inner=erm, subset_fraction=0.05))
+
+
+def test_a_few_hundred_subsets_are_visited_and_not_sampled() -> None:
+    # C(10, 5) = 252 subsets for 1,591 neighbours: sampling 1,024 of them would cost more and show less.
+    h = hypotheses.build("thresholds", points=80)
+    learner = learners.build("subsample", inner=INNER[3], subset_size=5)
+    assert learner.method(h, k=80, n=10, many=1591) == "enumerate"
+    exact, sampled = (learner.operations(h, m, k=80, n=10, many=1591)[1] for m in ("enumerate", "mc"))
+    assert exact < sampled
+
+
+@pytest.mark.parametrize("points", [4, 20, 300])
+@pytest.mark.parametrize("n", [8, 12, 40, 400])
+@pytest.mark.parametrize("many", [1, 2, 100, 10**6])
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"kind": "subsample", "inner": INNER[3], "subset_size": 5},
+        {"kind": "subsample", "inner": INNER[0], "subset_size": 5},
+        {"kind": "private_lwy", "epsilon": 0.9, "alpha": 0.3, "chunks": 2},
+        {"kind": "stable_net", "gamma": 0.5, "alpha": 0.2},
+        {"kind": "stable_net", "gamma": 0.5, "alpha": 0.2, "convention": "paper"},
+        {"kind": "stable", "gamma": 0.5},
+    ],
+    ids=lambda own: own["kind"],
+)
+def test_auto_samples_only_where_that_is_cheaper(points: int, n: int, many: int, own: dict[str, Any]) -> None:
+    h = hypotheses.build("intervals", points=points)
+    learner = learners.build(**own)
+    k = min(points, n)
+    if learner.infeasible(n, h) is None and learner.method(h, k=k, n=n, many=many) == "mc":
+        exact = [
+            learner.operations(h, m, k=k, n=n, many=many)[1]
+            for m in ("enumerate", "support")
+            if learner.inapplicable(h, k=k, n=n, asked=m) is None
+        ]
+        sampled = learner.operations(h, "mc", k=k, n=n, many=many)[1]
+        assert all(sampled < e for e in exact)

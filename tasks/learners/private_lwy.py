@@ -21,7 +21,7 @@ from predcube.tasks.learners.records import Records
 from predcube.tasks.learners.relabelling import Relabelling, places
 from predcube.tasks.learners.subsample import BATCHES, Sums
 from predcube.tasks.learners.subsampled import as_written
-from predcube.tasks.mixture import EXACT_BUDGET, subsets
+from predcube.tasks.mixture import affordable, subsets
 from predcube.tasks.parameters import check
 from predcube.tasks.seeds import stream
 
@@ -106,7 +106,8 @@ class PrivateLwy(Learner):
     def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto", many: int = 1) -> str:
         if asked != "auto":
             return asked
-        return "enumerate" if self.operations(hypotheses, "enumerate", k=k, n=n, many=many)[1] <= EXACT_BUDGET else "mc"
+        exact, sampled = (self.operations(hypotheses, m, k=k, n=n, many=many)[1] for m in ("enumerate", "mc"))
+        return "enumerate" if affordable(exact, sampled) else "mc"
 
     def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
         if asked not in ("auto", "enumerate", "mc"):

@@ -60,8 +60,8 @@ class StableNet(Subsampled):
     def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto", many: int = 1) -> str:
         if not self._by_records or asked != "auto":
             return Subsampled.method(self, self._net(hypotheses), k=k, n=n, asked=asked, many=many)
-        cost = self.operations(hypotheses, "enumerate", k=k, n=n, many=many)[1]
-        return "enumerate" if cost <= mixture.EXACT_BUDGET else "mc"
+        exact, sampled = (self.operations(hypotheses, m, k=k, n=n, many=many)[1] for m in ("enumerate", "mc"))
+        return "enumerate" if mixture.affordable(exact, sampled) else "mc"
 
     def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
         if self._by_records and asked not in ("auto", "enumerate", "mc"):

@@ -19,7 +19,7 @@ from predcube.tasks.learners.base import HypothesisClass, Learner, Occupancy, Po
 from predcube.tasks.learners.common_subsets import SAMPLES
 from predcube.tasks.learners.records import Records, counted
 from predcube.tasks.learners.subsampled import as_written
-from predcube.tasks.mixture import EXACT_BUDGET, subsets
+from predcube.tasks.mixture import affordable, subsets
 from predcube.tasks.parameters import check
 from predcube.tasks.seeds import stream
 
@@ -86,7 +86,8 @@ class Subsample(Learner):
     def method(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str = "auto", many: int = 1) -> str:
         if asked != "auto":
             return asked
-        return "enumerate" if self._visited(hypotheses, k, n, many) <= EXACT_BUDGET else "mc"
+        exact, sampled = (self.operations(hypotheses, m, k=k, n=n, many=many)[1] for m in ("enumerate", "mc"))
+        return "enumerate" if affordable(exact, sampled) else "mc"
 
     def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
         if asked not in ("auto", "enumerate", "mc"):
@@ -172,7 +173,8 @@ class Subsample(Learner):
         if method == "enumerate":
             return "subsample", self._visited(hypotheses, k, n, many)
         drawn = float(samples or SAMPLES * (4 if many == 1 else 1))
-        return "subsample mc", drawn * self._each(hypotheses, k, n) + drawn * many * 60.0 * self._size(n)
+        inner = drawn * self._changed(n, many) * self._each(hypotheses, k, n)
+        return "subsample mc", inner + drawn * many * 60.0 * self._size(n)
 
     def guaranteed_stability(self, n: int) -> float:
         """(n'/n)·γ, γ the inner learner's at n'."""
@@ -197,13 +199,19 @@ class Subsample(Learner):
         one = self.learner.operations(hypotheses, inner, k=k, n=size, many=1000)[1] / 1000
         return one + 30.0 * k
 
+    def _changed(self, n: int, many: int) -> float:
+        """Inner predictions of one subset for ``many`` neighbours: those that do not draw the replaced record share
+        one."""
+        return 1.0 + (many - 1) * self._size(n) / n
+
     def _visited(self, hypotheses: HypothesisClass, k: int, n: int, many: int) -> float:
         """Operations of going through every subset, or every multiset where the inner learner minds no order."""
         if not self._countable(k, n):
             return math.inf
         size = self._size(n)
         if self.ordered:
-            return float(math.comb(n, size)) * many * (self._each(hypotheses, k, n) + 30.0 * size)
+            each = self._changed(n, many) * self._each(hypotheses, k, n) + many * 30.0 * size
+            return float(math.comb(n, size)) * each
         # With n records evenly over 2k types, of which an audit's samples have one more at most.
         most = (n // (2 * k) + 2, min(n, 2 * k))
         states = _states(most[0], most[1], size)

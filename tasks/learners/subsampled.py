@@ -114,7 +114,8 @@ class Subsampled(Learner):
             return "support" if k <= FEW_POINTS else "laplace"
         counts = {m: self.operations(hypotheses, m, k=k, n=n, many=many)[1] for m in ("support", "enumerate")}
         best = min(counts, key=counts.__getitem__)
-        return best if counts[best] <= mixture.EXACT_BUDGET else "mc"
+        sampled = self.operations(hypotheses, "mc", k=k, n=n, many=many)[1]
+        return best if mixture.affordable(counts[best], sampled) else "mc"
 
     def inapplicable(self, hypotheses: HypothesisClass, *, k: int, n: int, asked: str) -> str | None:
         if asked == "auto":
