@@ -12,11 +12,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from predcube import tasks
-from predcube.pipeline.cells import Cells, Infeasible, refusal
+from predcube.pipeline.cells import Cells, Infeasible
 from predcube.pipeline.failures import BadInput
 from predcube.pipeline.needs import Needs
 from predcube.pipeline.samples import Sample
-from predcube.pipeline.shelf import Broken, Shelf
+from predcube.pipeline.shelf import Shelf
 from predcube.pipeline.spec import load_spec
 from predcube.pipeline.spec.loading import problems
 from predcube.pipeline.spec.sweep import Section, Sweep
@@ -214,19 +214,12 @@ def work(
         tables.count()
         sample = needs.sample(shelf, 0, 0, 0, 0)
         assert sample is not None
-        reason = refusal(sample, needs.processes[0], needs.noises[0], needs.measures[0], len(needs.queries[0]["names"]))
-        if reason is not None:
-            raise Refused(reason)
         tables.sum_up()
         cells = Cells(needs, shelf, sweep.directory)
         values, gains = cells.values(CELL), cells.gains(CELL)
         [need] = needs.needed(shelf).fits.values()
         fitted: Fitted = shelf.find(need.name)
-    except (Infeasible, Broken, StoreError) as e:
-        raise Refused(str(e)) from e
-    except Refused:
-        raise
-    except (BadInput, ValueError) as e:
+    except (Infeasible, StoreError, BadInput, ValueError) as e:
         raise Refused(str(e)) from e
     return Worked(
         needs=needs, cells=cells, values=values, gains=gains, fitted=fitted, sample=sample, passes=tables.passes

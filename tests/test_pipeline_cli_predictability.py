@@ -155,6 +155,7 @@ def test_what_a_reader_must_know_is_in_words(table: str, options: tuple[str, ...
         ("same=q = 1", ["same"], ["(q = 1)"]),
         ("a >= 3", ["a >= 3"], ["(a >= 3)"]),
         ("a == b", ["a == b"], ["(a = b)"]),
+        ("a = b", ["a = b"], ["(a = b)"]),
         ('{ "two words" = "a IN (1, 2)", r = "b" }', ["two words", "r"], ["(a IN (1, 2))", "b"]),
         ('{ state = { categories = "state" } }', ["state = x", "state = y"], None),
     ],
@@ -329,8 +330,11 @@ def test_the_attacker_is_run_beside(table: str) -> None:
         assert abs(run["cross"]) < 4 * run["cross_error"]
     assert data(table, *options)["queries"] == got["queries"]
     assert "simulated ÷ sharp by 4,000 attackers: q " in text(table, *options)
-    one = text(table, "--query", "q", *MEANS, *SHARD, "--simulate", "50", "--loss", "log")
-    assert "50 attackers" in one
+    log = ("--query", "a > 30", *MEANS, *SHARD, "--simulate", "50", "--loss", "log")
+    [line] = [line for line in text(table, *log).splitlines() if line.startswith("simulated ")]
+    [one] = data(table, *log)["queries"]
+    assert "50 attackers" in line
+    assert float(line.split()[1]) == pytest.approx(one["simulated"]["simulated_ratio"] * one["sharp"], rel=1e-3)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
