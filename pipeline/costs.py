@@ -16,7 +16,7 @@ from scipy.optimize import nnls
 
 from predcube.pipeline.kinds.base import Counts, Work
 
-FIXED = 3e-4  # seconds of a trial besides its kernels, where nothing was measured
+FIXED = 1e-4  # seconds of a trial besides its kernels, where nothing was measured
 SPEED = 3e-9  # seconds of an elementary operation, where nothing was measured
 SHORT = 0.15  # seconds: longer trials are not run to calibrate, one block of them is
 TRUST = 1e-3  # weight of the prior speeds against one measured run

@@ -19,6 +19,7 @@ from predcube.pipeline.cli import commands  # noqa: F401  (registers every comma
 from predcube.pipeline.cli.app import app
 from predcube.pipeline.costs import Costs
 from predcube.pipeline.execution import Summary, execute
+from predcube.pipeline.failures import BadInput
 from predcube.pipeline.figures import draw
 from predcube.pipeline.headlines import headlines
 from predcube.pipeline.kinds import kind_of
@@ -311,6 +312,36 @@ def test_a_report_shows_the_numbers_and_the_reasons(store: Path) -> None:
     assert "infeasible" in [t.get_text() for legend in figure.legends for t in legend.get_texts()]
 
 
+def test_a_family_without_a_value_keeps_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{int(a + b > 0.2)}" for a, b in rng.normal(size=(200, 2))]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b", *rows]))
+    spec: dict[str, Any] = {
+        "kind": "predictability",
+        "trials": 2,
+        "table": {"path": "t.csv"},
+        "query": {"one": "b = 1", "high": "a > 1"},
+        "release": {"kind": "mean", "columns": ["a"]},
+        "process": {"kind": "random_shard", "fraction": 0.3},
+        "measure": {"quantities": ["sharp", "family_gain", "family_bound"], "draws": 20},
+        "sweep": {"measure.family": ["finite", "l1"]},
+    }
+    grid = as_data(plan(load_spec(spec), costs=Costs()))["grid"]
+    assert [list(c["quantities_infeasible"]) for c in grid] == [[], ["family_gain"]]
+    fill(tmp_path / "s", spec)
+    (axis,) = load_spec(spec).axes
+    data = trials_of(tmp_path / "s")
+    assert data["family_gain_status"].values.tolist() == [[DONE] * 2, [INFEASIBLE] * 2]
+    assert (data["family_bound_status"].values == DONE).all()
+    assert (data["sharp_status"].values == DONE).all()
+    (reason,) = kind_of(load_spec(spec)).reasons(load_spec(spec), read_surfaces(str(tmp_path / "s")), "s")
+    assert (reason.cells, reason.example) == (1, f"{axis.name} = l1")
+    only = {**spec, "measure": {**spec["measure"], "quantities": ["sharp", "family_gain"], "family": "l1"}, "sweep": {}}
+    with pytest.raises(BadInput, match="family_gain applies to no cell; leave it out: an L1 ball"):
+        plan(load_spec(only), costs=Costs())
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
@@ -321,6 +352,28 @@ def test_a_quantity_that_no_cell_has_is_refused_by_name() -> None:
     assert "net_failure applies to no cell; leave it out: net_failure is of nets" in found.message
     (found,) = problems({**SPEC, "sweep": sweep, "measure": {"quantities": ["net_failure"]}})
     assert "all 2 cells are infeasible" in found.message
+
+
+def test_a_section_that_does_not_build_is_told_beside_words_that_are_wrong() -> None:
+    broken = {"kind": "stable", "gamma": 0.3, "subset_size": 3, "subset_fraction": 0.5}
+    base = {**SPEC, "n": 12, "trials": 0, "sweep": {}}
+    alone = problems({**base, "trials": 4, "learner": broken})
+    assert [m.path for m in alone] == ["learner"]
+    both = problems({**base, "learner": broken})
+    assert [m.path for m in both] == ["trials", "learner"]
+    assert alone[0] in both
+    swept = problems({**base, "sweep": {"learner": [{"label": "b", **broken}, LEARNERS[1]]}})
+    assert [m.path for m in swept] == ["trials", "sweep.learner[0]"]
+    with_axis = problems({**base, "learner": broken, "sweep": {"learner.gamma": [0.1, 0.2]}})
+    assert [m.path for m in with_axis] == ["trials"]
+
+
+@pytest.mark.parametrize("label", ["a\x1b[31mred", "two\nlines", "\x7f", "a\u2028b"])
+def test_a_label_that_a_terminal_would_obey_is_refused(label: str) -> None:
+    (found,) = problems({**SPEC, "sweep": {"n": [12], "learner": [{**LEARNERS[0], "label": label}]}})
+    assert found.path == "sweep.learner[0].label"
+    assert "has control characters" in found.message
+    assert found.message.isprintable()
 
 
 # --- failures, resuming, growing --------------------------------------------------------------------------------------

@@ -103,7 +103,10 @@ def status(
     store: Annotated[str, typer.Argument(metavar="STORE", help="The store of a run, also while it runs.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """How far a run is: tiles done, failed and missing, and the first error of each kind."""
+    """How far a run is: tiles done, failed and missing, and the first error of each kind.
+
+    By the receipts alone, which is quick: a tile that lost a chunk afterwards still counts as done.
+    """
     from predcube.pipeline.mishaps import error_kinds
     from predcube.storage import read_attributes, tile_states
 

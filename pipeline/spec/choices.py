@@ -8,6 +8,7 @@ dotted axis sets one parameter of the kinds that take it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import category
 
 from predcube.pipeline.spec.axes import Entry, dtype_of, values_of
 from predcube.pipeline.spec.fields import declared
@@ -15,6 +16,9 @@ from predcube.pipeline.spec.grammar import Grammar
 from predcube.pipeline.spec.mistakes import Mistakes, noun, show, unknown
 from predcube.pipeline.spec.sections import label_key, parse_section
 from predcube.pipeline.spec.sweep import Section, SweepAxis, Value, formulas_of
+
+UNSEEN = frozenset({"Cc", "Zl", "Zp"})
+"""Categories of characters that a label has none of: a terminal would obey them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +96,8 @@ class Choices:
             if not isinstance(label, str) or not label.strip():
                 said = "missing" if label is None else f"{show(label)} is no text"
                 self.mistakes.add(f"{place}.{key}", f"{said}; give each section a {key} of its own, its coordinate")
+            elif any(category(c) in UNSEEN for c in label):
+                self.mistakes.add(f"{place}.{key}", f"{label!r} has control characters; give one line of text")
             elif label in labels:
                 self.mistakes.add(f"{place}.{key}", f'"{label}" stands twice; give each section a {key} of its own')
             else:

@@ -18,8 +18,8 @@ from predcube.pipeline.spec.grammar import GRAMMARS, PREDICTION, Grammar
 from predcube.pipeline.spec.mistakes import Mistake, Mistakes, failure, noun, show, unknown
 from predcube.pipeline.spec.models import DELTA_EPSILON
 from predcube.pipeline.spec.reading import Source, read
-from predcube.pipeline.spec.sections import taken_out
-from predcube.pipeline.spec.sweep import Sweep, Targets
+from predcube.pipeline.spec.sections import build_section, taken_out
+from predcube.pipeline.spec.sweep import Sweep, Targets, formulas_of
 
 MOST_CELLS = 10**7
 
@@ -101,6 +101,7 @@ class _Loader:
         names = name_axes([e.path for e in entries], grammar, self.mistakes)
         named = {e.path: name for e, name in zip(entries, names, strict=True)}
         if self.mistakes.found:
+            self._build(grammar, choices)
             return None
 
         sweep = Sweep(
@@ -119,6 +120,20 @@ class _Loader:
             directory=self.source.directory,
         )
         return self._checked(sweep, choices.notes)
+
+    def _build(self, grammar: Grammar, choices: Choices) -> None:
+        """What is wrong elsewhere hides no section that is right word by word and does not build: those that no axis
+        changes are built here. (Of the others each combination is, once the words are right.)"""
+        places = [(role, role, section) for role, section in choices.bases.items()]
+        for axis in choices.axes.values():
+            places += [(axis.section, f"sweep.{axis.path}[{i}]", s) for i, s in enumerate(axis.sections or ())]
+        for role, place, section in places:
+            ready = role in PREDICTION.roles and not choices.dotted.get(role) and not formulas_of(section)
+            if grammar is PREDICTION and ready and section["kind"] != "table" and not self.mistakes.at(place):
+                try:
+                    build_section(role, section)
+                except ValueError as e:
+                    self.mistakes.add(place, str(e))
 
     def _checked(self, sweep: Sweep, notes: list[str]) -> Sweep | None:
         """The sweep with its tables read and each of its sections built."""
