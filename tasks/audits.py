@@ -13,6 +13,7 @@ each order cell of the sample's points, up to a number: as ``moves`` proves, not
 go by the order of coordinates. Beyond the number, and for other classes, what is found is a lower bound.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from predcube.tasks import curves
 from predcube.tasks.answers import flipped, log_ratios
 from predcube.tasks.hypotheses.base import HypothesisClass
+from predcube.tasks.hypotheses.points import locate
 from predcube.tasks.learners.base import Learner, Occupancy, Points
 from predcube.tasks.moves import HELD, TOGETHER, Draws, Neighbourhood, moves, pieces
 from predcube.tasks.predictions import check_applicable, check_feasible, checked_points, checked_sample
@@ -30,9 +32,13 @@ from predcube.tasks.seeds import stream
 
 type Kind = Literal["exhaustive", "exhaustive over order cells", "lower bound", "lower bound by search", "estimate"]
 type Place = float | tuple[float, ...]  # a point: a number, or its features
+type Rank = tuple[float, float, float]
+"""Of a witness: the value it shows, the other of stability and privacy loss there, whether it asks at a point of S."""
 type Progress = Callable[[int, int], None]
 """Told, now and then, how many of how many neighbours have been tried."""
 
+SAME = 1e-12
+"""Values nearer than this, relatively, differ by rounding."""
 NEIGHBOURS = 4096
 """The most neighbours that are tried where X is not finite, unless told otherwise."""
 
@@ -173,7 +179,8 @@ def audit_sample(
 ) -> Audit:
     """``audit`` on a checked sample with a method already chosen; ``rng()`` draws neighbours where X is not finite."""
     near = moves(learner, hypotheses, sample, queries, limit=neighbours, rng=rng)
-    found: dict[str, tuple[float, Witness]] = {}
+    found: dict[str, tuple[Rank, Witness]] = {}
+    values = {"stability": 0.0, "privacy_loss": 0.0}
     pairs = np.empty((0, 2))
     log_p: NDArray[np.float64] | None = None
     done = 0
@@ -190,13 +197,13 @@ def audit_sample(
         logs = flipped(logs, learner.flip)
         base, least, largest = logs[0], logs[1:].min(axis=0), logs[1:].max(axis=0)
         log_p = base if log_p is None else log_p
-        changes = {
-            "stability": np.maximum(np.exp(largest) - np.exp(base), np.exp(base) - np.exp(least)),
-            "privacy_loss": np.maximum(log_ratios(largest, base), log_ratios(base, least)),
-        }
-        for quantity, change in changes.items():
-            if quantity not in found or change.max() > found[quantity][0]:
-                found[quantity] = float(change.max()), _witness(block, logs, quantity, change)
+        ends = np.stack([largest, least])
+        changes = {"stability": np.abs(np.exp(ends) - np.exp(base)), "privacy_loss": log_ratios(ends, base)}
+        for quantity, other in zip(changes, reversed(changes), strict=True):
+            values[quantity] = max(values[quantity], float(changes[quantity].max()))
+            where, rank = most_telling(changes[quantity], changes[other], _known(block.queries, block)[:, None])
+            if quantity not in found or outranks(rank, found[quantity][0]):
+                found[quantity] = rank, _witness(block, logs, ends[where[0]], where[1], where[2])
         pairs = curves.staircase(*np.concatenate([pairs, _paired(base, least), _paired(largest, base)]).T)
         done += len(block.old)
         if progress is not None:
@@ -205,8 +212,8 @@ def audit_sample(
     finite = hypotheses.domain is not None
     whole: Kind = "exhaustive" if finite else "exhaustive over order cells"
     return Audit(
-        stability=found["stability"][0],
-        privacy_loss=found["privacy_loss"][0],
+        stability=values["stability"],
+        privacy_loss=values["privacy_loss"],
         witness={quantity: witness for quantity, (_, witness) in found.items()},
         kind="estimate" if method == "mc" else whole if near.complete else "lower bound",
         method=method,
@@ -252,20 +259,50 @@ def _paired(log_p: NDArray[np.float64], log_q: NDArray[np.float64]) -> NDArray[n
     return np.stack([log_p.ravel(), log_q.ravel()], axis=1)
 
 
-def _witness(block: Neighbourhood, logs: NDArray[np.float64], quantity: str, change: NDArray[np.float64]) -> Witness:
-    """The neighbour, query and label of the largest ``change`` (Q, 2): ``logs`` (1 + B, Q, 2), S first."""
-    q, y = np.unravel_index(int(change.argmax()), change.shape)
+def most_telling(
+    values: NDArray[np.float64], others: NDArray[np.float64], asked: NDArray[Any] | None = None
+) -> tuple[tuple[int, ...], Rank]:
+    """Where ``values`` is largest, and of the places that tie where ``others`` is, and of those where ``asked`` is
+    (each broadcast): the place with its rank. So ε = ∞ is shown by the answer that is likeliest where it is given."""
+    keys = [values, others] if asked is None else [values, others, np.broadcast_to(asked, values.shape)]
+    tied = np.ones(values.shape, dtype=bool)
+    for key in keys:
+        top = float(key[tied].max())
+        tied &= key >= (top if math.isinf(top) else top * (1.0 - SAME))
+    place = tuple(int(i) for i in np.unravel_index(int(tied.argmax()), tied.shape))
+    rank = [float(key[place]) for key in keys]
+    return place, (rank[0], rank[1], rank[2] if asked is not None else 0.0)
+
+
+def outranks(rank: Rank, best: Rank) -> bool:
+    """Whether a witness tells more: by the first of the three that differs by more than rounding."""
+    for new, old in zip(rank, best, strict=True):
+        if not math.isclose(new, old, rel_tol=SAME):
+            return new > old
+    return False
+
+
+def _known(points: Points, block: Neighbourhood) -> NDArray[np.bool_]:
+    """Whether S has a record at each of some points."""
+    where = locate(block.sample.points, points)
+    return np.asarray((where >= 0) & (block.sample.counts.sum(axis=1)[where] > 0))
+
+
+def _witness(block: Neighbourhood, logs: NDArray[np.float64], end: NDArray[np.float64], q: int, y: int) -> Witness:
+    """A neighbour whose answer y at query q has the log-probability ``end`` (Q, 2): of several one that brings a point
+    which S has already. ``logs`` (1 + B, Q, 2), S first."""
     base, others = logs[0, q, y], logs[1:, q, y]
-    each = np.abs(np.exp(others) - np.exp(base)) if quantity == "stability" else log_ratios(others, base)
-    b = int(each.argmax())
     points = block.sample.points
+    tied = np.flatnonzero(np.isclose(others, end[q, y], rtol=SAME, atol=SAME))
+    own = tied[block.sample.counts.sum(axis=1)[block.new[tied] // 2] > 0]
+    b = int((own if len(own) else tied)[0])
     old, new = int(block.old[b]), int(block.new[b])
     return Witness(
         sample=block.sample,
         old=(place(points[old // 2]), old % 2),
         new=(place(points[new // 2]), new % 2),
         query=place(block.queries[q]),
-        label=int(y),
+        label=y,
         log_p=float(base),
         log_p_neighbour=float(others[b]),
         position=None if block.positions is None else int(block.positions[b]),
@@ -282,6 +319,8 @@ __all__ = [
     "audit_sample",
     "audit_size",
     "batch_predictions",
+    "most_telling",
+    "outranks",
     "pieces",
     "place",
 ]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import curves
 from predcube.tasks.answers import log_ratios
-from predcube.tasks.audits import Kind, Progress, Witness, batch_predictions
+from predcube.tasks.audits import Kind, Progress, Witness, batch_predictions, most_telling
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Points
 from predcube.tasks.predictions import check_applicable, check_feasible
@@ -130,8 +130,8 @@ def _exhaustive(
     largest, least = extremes(log_p, groups)
     changes = {"stability": np.exp(largest) - np.exp(least), "privacy_loss": log_ratios(largest, least)}
     witness = {}
-    for quantity, change in changes.items():
-        g, q, y = (int(i) for i in np.unravel_index(int(change.argmax()), change.shape))
+    for quantity, other in zip(changes, reversed(changes), strict=True):
+        (g, q, y), _ = most_telling(changes[quantity], changes[other])
         rows = tried[groups[g]]
         if not learner.ordered:
             rows = np.stack([np.repeat(np.arange(types), own.ravel()) for own in rows])

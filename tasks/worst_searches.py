@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from predcube.tasks import curves
 from predcube.tasks.answers import log_ratios
-from predcube.tasks.audits import Progress, Witness, batch_predictions
+from predcube.tasks.audits import SAME, Progress, Rank, Witness, batch_predictions, most_telling, outranks
 from predcube.tasks.hypotheses.base import HypothesisClass
 from predcube.tasks.learners.base import Learner, Points
 from predcube.tasks.learners.records import counted
@@ -26,8 +26,6 @@ from predcube.tasks.worst_groups import shown
 
 RESTARTS = 20
 """The search ends after so many starts in a row that find nothing better, unless told otherwise."""
-SAME = 1e-12
-"""Values nearer than this, relatively, differ by rounding."""
 TURNS, LOOKED = 40, 64
 """A turn looks at no more data sets than one part in so many of the budget, or than those of so many steps."""
 KEPT = 2**24
@@ -37,10 +35,12 @@ FREE = -1
 
 @dataclass(slots=True, kw_only=True)
 class Found:
-    """The largest values, their witnesses, the pairs that decide δ(ε), and how many data sets were predicted."""
+    """The largest values, their witnesses and what these rank by, the pairs that decide δ(ε), and how many data sets
+    were predicted."""
 
     values: dict[str, float] = field(default_factory=dict)
     witness: dict[str, Witness] = field(default_factory=dict)
+    ranks: dict[str, Rank] = field(default_factory=dict)
     pairs: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
     tried: int = 0
 
@@ -181,12 +181,12 @@ class _Climb:
         log_p = self._predictions(flat).reshape(len(states), self.types, len(self.domain), 2)
         largest, least = log_p.max(axis=1), log_p.min(axis=1)
         changes = {"stability": np.exp(largest) - np.exp(least), "privacy_loss": log_ratios(largest, least)}
-        for quantity, change in changes.items():
-            top = float(change.max())
-            if quantity not in self.found.values or top > self.found.values[quantity]:
-                r, q, y = (int(i) for i in np.unravel_index(int(change.argmax()), change.shape))
+        for quantity, other in zip(changes, reversed(changes), strict=True):
+            (r, q, y), rank = most_telling(changes[quantity], changes[other])
+            self.found.values[quantity] = max(self.found.values.get(quantity, 0.0), float(changes[quantity].max()))
+            if quantity not in self.found.ranks or outranks(rank, self.found.ranks[quantity]):
                 rows = flat.reshape(len(states), self.types, -1)[r]
-                self.found.values[quantity] = top
+                self.found.ranks[quantity] = rank
                 self.found.witness[quantity] = shown(
                     self.domain, rows, log_p[r, :, q, y], q, y, ordered=self.learner.ordered
                 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -431,3 +431,46 @@ def test_malformed_audits_are_refused() -> None:
         audit(learner, h, [0], [1])
     with pytest.raises(ValueError, match="at least 0"):
         audit(learner, h, [0, 1], [0, 1]).delta(-0.1)
+
+
+# Of witnesses that tie, the one that tells most.
+
+
+def strongest(learner: Learner, h: HypothesisClass, s: Sequence[tuple[float, int]], k: int) -> float:
+    """The likeliest answer that a neighbour (or S) gives and the other never does."""
+    base, found = answers(learner, h, s, range(k)), 0.0
+    for i, new in product(range(len(s)), product(range(k), (0, 1))):
+        other = answers(learner, h, [*s[:i], new, *s[i + 1 :]], range(k))
+        never = np.isneginf(base) != np.isneginf(other)
+        found = max(found, np.exp(np.maximum(base, other))[never].max(initial=0.0))
+    return float(found)
+
+
+@settings(max_examples=15, deadline=None)
+@given(s=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=2, max_size=5))
+def test_an_infinite_loss_is_shown_by_the_likeliest_answer(s: list[tuple[int, int]]) -> None:
+    h, learner = hypotheses.build("thresholds", points=4), learners.build("stable", subset_size=2, beta=1)
+    got = audit(learner, h, *zip(*s, strict=True))
+    witness = got.witness["privacy_loss"]
+    assume(got.privacy_loss == math.inf)
+    assert max(witness.p, witness.p_neighbour) == pytest.approx(strongest(learner, h, s, 4), abs=1e-12)
+    assert max(witness.p, witness.p_neighbour) == pytest.approx(got.delta(50.0), abs=1e-12)
+
+
+def test_the_worst_case_of_an_infinite_loss_is_shown_by_the_likeliest_answer() -> None:
+    h, learner = hypotheses.build("thresholds", points=2), learners.build("stable", subset_size=1, beta=1)
+    every = combinations_with_replacement(list(product(range(2), (0, 1))), 3)
+    expected = max(strongest(learner, h, s, 2) for s in every)
+    for limit in (1000, 19):  # all, and a search
+        got = worst_case(learner, h, 3, limit=limit)
+        witness = got.witness["privacy_loss"]
+        assert got.exhaustive == (limit == 1000)
+        assert max(witness.p, witness.p_neighbour) == pytest.approx(expected, abs=1e-12)
+
+
+def test_of_equal_changes_those_at_points_of_the_data_are_shown() -> None:
+    # The answer depends on the number of wrong labels alone: any new point and any query show the same.
+    got = audit(learners.build("two_point"), hypotheses.build("complement_pair"), [0.0, 1.0, 1.0, 0.0], [0, 1, 0, 1])
+    for witness in got.witness.values():
+        assert witness.new[0] in (0.0, 1.0)
+        assert witness.query in (0.0, 1.0)

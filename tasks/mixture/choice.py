@@ -120,8 +120,8 @@ def _laplace(k: int, n: int, subset_size: int, beta: float, relative: bool) -> f
 
 
 def affordable(exact: float, sampled: float) -> bool:
-    """Whether ``auto`` takes an exact method of so many operations: within ``EXACT_BUDGET``, or no more than sampling
-    would take.
+    """Whether ``auto`` takes an exact method of so many operations for samples that are predicted together: within
+    ``EXACT_BUDGET``, or no more than sampling would take.
 
     >>> affordable(1e9, 1e6), affordable(1e12, 1e13), affordable(1e12, 1e11), affordable(math.inf, math.inf)
     (True, True, False, False)
@@ -132,14 +132,14 @@ def affordable(exact: float, sampled: float) -> bool:
 def choose_method(
     hypotheses: HypothesisClass, *, k: int, n: int, subset_size: int, beta: float, weights: bool = False
 ) -> str:
-    """The cheapest exact method for n examples at k distinct points that is ``affordable``, else "mc".
+    """The cheapest exact method for n examples at k distinct points within ``EXACT_BUDGET`` operations, else "mc".
 
     ``weights``: the weight of every function is wanted, so that marginals (analytic) will not do.
     """
     exact = [m for m in METHODS if m != "mc" and not (weights and m == "analytic")]
-    cost = {m: operations(hypotheses, m, k=k, n=n, subset_size=subset_size, beta=beta) for m in (*exact, "mc")}
+    cost = {m: operations(hypotheses, m, k=k, n=n, subset_size=subset_size, beta=beta) for m in exact}
     best = min(exact, key=cost.__getitem__)
-    return best if affordable(cost[best], cost["mc"]) else "mc"
+    return best if cost[best] <= EXACT_BUDGET else "mc"
 
 
 def subset_mixture(
