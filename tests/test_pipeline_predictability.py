@@ -319,6 +319,21 @@ def test_an_axis_grows_and_old_cells_stay_as_they_were(folder: Path) -> None:
     assert contents("cube") == contents("fresh")
 
 
+def test_an_axis_of_queries_grows_to_the_numbers_of_a_fresh_run(folder: Path) -> None:
+    one = [{"label": "ill", "q": "ill = 1"}]
+    both = [*one, {"label": "old", "q": "age >= 60"}]
+    axes = {"process.fraction": [0.3], "noise.sd": [0.1]}
+    fill("cube", spec_of(query=None, sweep={**axes, "query": one}))
+    before = storage.open_cube("cube")["trials"].to_dataset(inherit=False).load()
+    fill("cube", spec_of(query=None, sweep={**axes, "query": both}), extend=True)
+    after = storage.open_cube("cube")["trials"].to_dataset(inherit=False).load()
+    fill("fresh", spec_of(query=None, sweep={**axes, "query": both}))
+    fresh = storage.open_cube("fresh")["trials"].to_dataset(inherit=False).load()
+    for name in ("p", "sharp", "utility_cost"):
+        np.testing.assert_array_equal(after[name].sel(query="ill").values, before[name].sel(query="ill").values)
+        assert_allclose(after[name].values, fresh[name].values, rtol=1e-12)
+
+
 def test_queries_are_an_axis_or_a_dimension(folder: Path) -> None:
     fill("dimension")
     axis = [{"label": "ill", "q": "ill = 1"}, {"label": "old", "q": "age >= 60"}]
