@@ -56,7 +56,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What ``predictions`` predictions cost at most, by one pair (γ, ε)."""
+    """What ``predictions`` predictions cost at most, by one pair (γ, ε). ``advanced`` is ``basic`` where that is
+    less."""
 
     predictions: int
     total_variation: float
@@ -164,9 +165,9 @@ def costs(stability: float, privacy_loss: float, predictions: Sequence[int], sla
     return tuple(
         Cost(
             predictions=m,
-            total_variation=total_variation(stability, m),
+            total_variation=total_variation(stability, m, privacy_loss),
             basic=basic(privacy_loss, m),
-            advanced=advanced(privacy_loss, m, slack),
+            advanced=min(advanced(privacy_loss, m, slack), basic(privacy_loss, m)),
             optimal=optimal(privacy_loss, m, slack),
         )
         for m in predictions

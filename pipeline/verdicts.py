@@ -222,8 +222,8 @@ def _bills(verdict: TableAudit) -> Iterator[RenderableType]:
 def _legend(verdict: TableAudit) -> Iterator[str]:
     yield (
         f"Rows are counted from 1, a header not counted. ε for m predictions: m·ε (basic); but for an event of "
-        f"probability δ′ = {number(verdict.request.slack)} by Dwork, Rothblum & Vadhan (advanced) and by Kairouz, Oh & "
-        "Viswanath (optimal)."
+        f"probability δ′ = {number(verdict.request.slack)} by Dwork, Rothblum & Vadhan (advanced; m·ε where that is "
+        "less) and by Kairouz, Oh & Viswanath (optimal)."
     )
     if math.isinf(verdict.found.privacy_loss):
         yield "∞ is no gap in the audit: an answer may give a row away, and stability alone bounds the risk."

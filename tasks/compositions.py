@@ -3,7 +3,7 @@
 The predictions are fresh runs on one data set, at queries that may be chosen after the answers before. Between a data
 set and its neighbour each costs γ or ε at most; then m of them cost at most
 
-* in total variation  m·γ (the triangle inequality), and never more than 1;
+* in total variation  m·γ (the triangle inequality), and tanh(mε/2), which is less than 1;
 * as privacy loss     m·ε (basic composition);
 * as privacy loss but for an event of probability δ′, less: by Dwork, Rothblum & Vadhan 2010 (Theorem III.3)
   ε√(2m ln(1/δ′)) + mε(e^ε − 1), and by Kairouz, Oh & Viswanath 2015 (Theorem 3.3) a bound that no other one valid for
@@ -22,9 +22,14 @@ MOST = 10**6
 """The most predictions that ``optimal`` counts."""
 
 
-def total_variation(gamma: float, predictions: int) -> float:
-    """min(1, m·γ): m answers tell the two data sets apart with no more advantage than this."""
-    return min(1.0, predictions * gamma)
+def total_variation(gamma: float, predictions: int, epsilon: float = math.inf) -> float:
+    """min(m·γ, tanh(mε/2), 1): m answers tell the two data sets apart with no more advantage than this. The second
+    holds as all of them together are mε-private, and no event of an ε-private answer moves by more than tanh(ε/2).
+
+    >>> total_variation(0.125, 4), total_variation(0.125, 9), round(total_variation(0.2, 9, 0.1), 6)
+    (0.5, 1.0, 0.421899)
+    """
+    return min(1.0, predictions * gamma, math.tanh(basic(epsilon, predictions) / 2))
 
 
 def basic(epsilon: float, predictions: int) -> float:

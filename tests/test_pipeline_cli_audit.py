@@ -75,10 +75,18 @@ def test_one_point_has_a_closed_form(table: str) -> None:
     bill = got["predictions"][1]
     assert bill["predictions"] == 10
     assert bill["by_measured"]["basic"] == pytest.approx(10 * got["privacy_loss"]["measured"])
-    assert bill["by_measured"]["total_variation"] == pytest.approx(10 * (sigmoid(0.4) - 0.5))
-    assert bill["by_guarantee"]["total_variation"] == pytest.approx(10 * math.tanh(0.1))
-    expected = 0.4 * math.sqrt(20 * math.log(1e6)) + 4 * math.expm1(0.4)
-    assert bill["by_guarantee"]["advanced"] == pytest.approx(expected)
+    # Ten times the stability, .99 by what was measured, or tanh(10ε/2), which is less there.
+    together = math.tanh(5 * math.log(0.5 / sigmoid(-0.4)))
+    assert bill["by_measured"]["total_variation"] == pytest.approx(together)
+    assert together < 0.81 < 10 * (sigmoid(0.4) - 0.5)
+    assert bill["by_guarantee"]["total_variation"] == pytest.approx(math.tanh(2.0))
+    # Advanced composition says 8.6 for ten predictions, and basic is less; for a thousand it is the other way round.
+    assert bill["by_guarantee"]["advanced"] == pytest.approx(4.0)
+    small = data(table, *POINT, "--learner", "exponential:epsilon=.04", "--predictions", "1000")["predictions"][0]
+    expected = 0.04 * math.sqrt(2000 * math.log(1e6)) + 40 * math.expm1(0.04)
+    assert small["by_guarantee"]["advanced"] == pytest.approx(expected)
+    assert small["by_guarantee"]["total_variation"] == 1.0
+    assert bill["by_guarantee"]["total_variation"] <= math.tanh(bill["by_guarantee"]["basic"] / 2)
     assert bill["by_guarantee"]["optimal"] < bill["by_guarantee"]["basic"] == pytest.approx(4.0)
     # The first row of the class that moves most, and what it becomes.
     witness = got["witness"]["stability"]

@@ -159,3 +159,22 @@ def test_the_paper_s_bound_knows_the_net() -> None:
     assert swapped_privacy_loss(10**6, 10, 1e-3, 0.1, 1e-5) > drawn_privacy_loss(1e-5, 3e-3, 0.1)
     assert swapped_privacy_loss(5, 5, 1.0, 0.1, 0.0) == math.inf
     assert drawn_privacy_loss(0.25, 0.0, 0.1) == pytest.approx(flip_privacy_loss(0.25, 0.1))
+
+
+def test_the_guarantees_follow_from_each_other() -> None:
+    # Here the stability promises more of privacy than the count of draws does, and never less than was measured.
+    learner = learners.build("private", epsilon=0.5, alpha=0.1, eta=0.5, subset_size=3, chunks=2)
+    assert learner.guaranteed_privacy_loss(6) == pytest.approx(math.log1p(0.5286 / 0.1), abs=2e-4)
+    rng = np.random.default_rng(8)
+    for _ in range(300):
+        n = int(rng.integers(2, 400))
+        size = int(rng.integers(1, n + 1))
+        alpha, eta = float(rng.uniform(0.01, 0.5)), float(10 ** rng.uniform(-2, 1))
+        for convention in ("proof", "outline"):
+            own = learners.build(
+                "private", epsilon=1, alpha=alpha, eta=eta, subset_size=size, chunks=1, convention=convention
+            )
+            gamma, epsilon = own.guaranteed_stability(n), own.guaranteed_privacy_loss(n)
+            # No answer is rarer than the flip: what moves by γ moves by a factor of 1 + γ/α at most.
+            assert epsilon <= math.log1p(gamma / alpha) * (1 + 1e-12)
+            assert gamma <= math.tanh(epsilon / 2) * (1 + 1e-12)

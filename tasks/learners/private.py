@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le
 from numpy.typing import NDArray
 
 from predcube.tasks import mixture
-from predcube.tasks.bounds import drawn_privacy_loss, mixture_stability
+from predcube.tasks.bounds import drawn_privacy_loss, flip_privacy_loss, mixture_stability, private_stability
 from predcube.tasks.hypotheses.points import locate
 from predcube.tasks.learners.answering import Answers, OneSample
 from predcube.tasks.learners.base import (
@@ -47,7 +47,8 @@ class Private(Learner):
 
     For S′ with another record, P_S ≤ A·P_S′ + δ before the flip, with A = e^{3/(ηn)}(1 + 4e⁶n'/(n − n')) and δ the
     probability that the record is drawn and the others drawn are no η-net. δ depends on the data and is n'/n at most;
-    ``guaranteed_privacy_loss`` takes that, and then no swap is needed: ln(e^{3/(ηn)} + (1 − 2α)n'/(nα)).
+    ``guaranteed_privacy_loss`` takes that, and then no swap is needed: ln(e^{3/(ηn)} + (1 − 2α)n'/(nα)), or what
+    follows from the stability where that is less.
     """
 
     kind: ClassVar[str] = "private"
@@ -329,16 +330,25 @@ class Private(Learner):
         return f"private {kernel}", count + float(many * (r * k * labelings + 20 * n)) + 1e5 * r
 
     def guaranteed_stability(self, n: int) -> float:
-        """(1 − 2α)(q + (1 − q) tanh(β/2 + v/2)), q = n'/n and v the vote's privacy: where the record is not drawn the
-        weights move the odds by e^{2β} and the votes by e^{2v} at most."""
-        return (1 - 2 * self.alpha) * mixture_stability(n, self._size(n), self._most_beta(n) + self._vote(n))
+        """The lesser of (1 − 2α)γ, γ = q + (1 − q) tanh(β/2 + v/2), q = n'/n and v the vote's privacy, and of
+        tanh(ε/2), ε the guaranteed privacy loss: where the record is not drawn the weights move the odds by e^{2β} and
+        the votes by e^{2v} at most."""
+        return min((1 - 2 * self.alpha) * self._moved(n), private_stability(self._drawn_loss(n)))
 
     def guaranteed_privacy_loss(self, n: int) -> float:
-        """ln(e^{2β+v} + (1 − 2α)q/α): the record is drawn with probability q = n'/n, and elsewhere weights and vote
-        cost 2β + v; with β = v = 1/(ηn) that is 3/(ηn). See ``bounds.swapped_privacy_loss`` for the paper's, which
-        knows how often the others drawn are a net."""
+        """The lesser of ln(e^{2β+v} + (1 − 2α)q/α) and ln(1 + (1 − 2α)γ/α). The first: the record is drawn with
+        probability q = n'/n, and elsewhere weights and vote cost 2β + v; with β = v = 1/(ηn) that is 3/(ηn). The
+        second: what the flip makes of γ, the stability before it. See ``bounds.swapped_privacy_loss`` for the
+        paper's, which knows how often the others drawn are a net."""
+        return min(self._drawn_loss(n), flip_privacy_loss(self._moved(n), self.alpha))
+
+    def _drawn_loss(self, n: int) -> float:
         spent = 2 * self._most_beta(n) + self._vote(n)
         return drawn_privacy_loss(self._size(n) / n, spent, self.alpha)
+
+    def _moved(self, n: int) -> float:
+        """γ of the answer before the flip."""
+        return mixture_stability(n, self._size(n), self._most_beta(n) + self._vote(n))
 
     def _most_beta(self, n: int) -> float:
         """β, or the most that it can be whatever the class."""

@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from predcube.tasks.bounds import private_stability, relabelled_subset_privacy_loss
+from predcube.tasks.bounds import mixture_stability, private_stability, relabelled_subset_privacy_loss
 from predcube.tasks.hypotheses.base import Labels
 from predcube.tasks.learners import submultisets
 from predcube.tasks.learners.answering import Answers
@@ -201,8 +201,11 @@ class PrivateLwy(Learner):
         return "lwy", many * _most_states(n, min(n, 2 * k * r), size) * each
 
     def guaranteed_stability(self, n: int) -> float:
-        """tanh(ε_g/2)."""
-        return private_stability(self.guaranteed_privacy_loss(n))
+        """The lesser of tanh(ε_g/2) and q + (1 − q) tanh(ε/2), q = n'/n: where the record is not drawn an answer's
+        probability, given the records drawn, moves by e^ε at most."""
+        return min(
+            private_stability(self.guaranteed_privacy_loss(n)), mixture_stability(n, self._size(n), self.epsilon)
+        )
 
     def guaranteed_privacy_loss(self, n: int) -> float:
         """ε_g = ln(e^ε + 4e³n'/(n − n')) where n' ≥ εn, else with 4e^{2 + εn/n'} in place of 4e³."""
