@@ -131,7 +131,11 @@ def infeasible(problem: Problem) -> str | None:
     without = inapplicable(problem)
     if len(without) < len(problem.quantities):
         return None
-    return "; ".join(dict.fromkeys(without.values())) or _outside(problem)
+    reasons = dict.fromkeys(without.values())
+    # What stops the learner says more than what each quantity would lack besides.
+    if len(reasons) > 1 and (unfit := _unrunnable(problem)) in reasons:
+        return unfit
+    return "; ".join(reasons) or _outside(problem)
 
 
 def _outside(problem: Problem) -> str | None:

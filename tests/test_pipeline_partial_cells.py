@@ -240,6 +240,7 @@ def test_a_plan_names_the_quantity_and_the_reason(tmp_path: Path) -> None:
     assert cells["stable", 12]["infeasible"] is None
     assert cells["stable", 12]["method"]
     assert cells["private", 12]["quantities_infeasible"] == {}
+    assert cells["net", 2]["infeasible"] == "n' = ⌊0.3·2⌋ = 0 is below 1: raise n to 4 or more"
     assert found["partly_infeasible_cells"] == 3
     console = Console(width=200)
     with console.capture() as said:
