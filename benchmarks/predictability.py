@@ -123,7 +123,7 @@ def one_query(folder: Path, rows: int, count: int) -> None:
     gap = abs(left / float(values.s1[0] - values.gain[0]) - 1)
     print(
         f"one query of {count:,} on {rows:,} rows, reading included: {1e3 * ours / count:.2f} ms; statsmodels GMM "
-        f"{1e3 * theirs:.0f} ms in memory, {theirs * count / ours:.0f} times as long (aim 1000); they differ by "
+        f"{1e3 * theirs:.0f} ms in memory, {theirs * count / ours:.0f} times as long; they differ by "
         f"{gap:.1e}"
     )
 

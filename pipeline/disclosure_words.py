@@ -63,8 +63,7 @@ def _subject(found: Disclosure) -> Iterator[str]:
         f"release: {_words(worked, 'release')}: {size} number{'s'[: size != 1]}; noise: {_noise(worked.noise, worked)}"
     )
     yield (
-        f"attacker: holds {_rows(values.n)} rows ({_listed(worked, 'process')}) and predicts the mean over "
-        f"{target(worked)}"
+        f"attacker: holds {_rows(values.n)} ({_listed(worked, 'process')}) and predicts the mean over {target(worked)}"
     )
 
 
@@ -87,7 +86,7 @@ def _section(section: Mapping[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, Mapping):
-        return _section(value) if "kind" in value else f"of {len(value.get('labels', value))} states"
+        return _section(value) if "kind" in value else f"those of {len(value.get('labels', value))} states"
     if isinstance(value, list | tuple):
         words = [_short(v) for v in value]
         return ", ".join(words) if len(words) <= 6 else f"{', '.join(words[:4])} and {len(words) - 4} more"
@@ -103,7 +102,8 @@ def _noise(noise: Noise, worked: Worked) -> str:
 
 
 def _rows(n: float) -> str:
-    return f"{n:,.0f}" if float(n).is_integer() else f"about {n:,.0f}"
+    about = "" if float(n).is_integer() else "about "
+    return f"{about}{n:,.0f} row{'s'[: n != 1]}"
 
 
 def target(worked: Worked) -> str:
@@ -115,7 +115,7 @@ def target(worked: Worked) -> str:
         unseen = max(rows - worked.values.n, 0)
         if worked.gains.law.groups:
             return f"the rows that it has not seen, about {unseen:,.0f}"
-        return f"the {_rows(unseen)} rows that it has not seen"
+        return f"the {_rows(unseen)} that it has not seen"
     if words == "all rows":
         return f"all {rows:,} rows"
     members = worked.gains.law.members
@@ -138,7 +138,7 @@ def _verdict(found: Disclosure) -> Iterator[str]:
         return
     share, before = float(values.gain[worst] / values.s1[worst]), float(values.K * values.s1[worst])
     after = float(values.K * (values.s1[worst] - values.gain[worst]))
-    held = f"an attacker who holds {_rows(values.n)} rows"
+    held = f"an attacker who holds {_rows(values.n)}"
     removes = "is said to remove at most" if worked.measure.convention == "paper" else "removes"
     yield (
         f"The release {removes} {_percent(share)} (r²) of the uncertainty about {about} that {held} has left: its "
@@ -306,7 +306,7 @@ def _ways(found: Disclosure) -> pa.Table:
     best = [int(w.values.sharp.argmax()) for w in of]
     columns: dict[str, Any] = {
         "process": [way.process for way in found.ways],
-        "rows held": [_rows(w.values.n) for w in of],
+        "held": [_rows(w.values.n) for w in of],
         "predicted": [target_of(w.process) for w in of],
         "r²": pa.array([float(w.values.r[i] ** 2) for w, i in zip(of, best, strict=True)], pa.float64()),
         "sharp": pa.array([float(w.values.sharp[i]) for w, i in zip(of, best, strict=True)], pa.float64()),

@@ -20,6 +20,7 @@ from predcube.pipeline.frontier import Line, Scheme, lines, schemes_at
 from predcube.pipeline.shelf import Shelf
 from predcube.pipeline.spec.grammar import TABULAR
 from predcube.pipeline.spec.inline import inline
+from predcube.pipeline.spec.mistakes import SHOWN
 from predcube.pipeline.spec.schemas import table_of
 from predcube.pipeline.summaries import Say
 from predcube.storage.expressions import columns_of
@@ -234,7 +235,7 @@ def _option(place: str) -> str:
         case "table":
             return "TABLE"
         case "query":
-            return f"--query {rest}".rstrip()
+            return f"--query {rest if len(rest) <= SHOWN else rest[: SHOWN - 1] + '…'}".rstrip()
         case "measure" if rest == "draws":
             return "--simulate"
         case "measure":

@@ -351,6 +351,7 @@ def test_the_attacker_is_run_beside(table: str) -> None:
         (("--query", "{ x = 1"), "--query: "),
         (("--query", "{ x = 1 }"), "--query x: 1 is an integer; give a column or an SQL expression in quotes"),
         (("--query", ""), "--query"),
+        (("--query", "q + " * 600 + "q"), "q +…: the expression has 2401 characters; at most 2000 are read"),
         (("--release", "mean:columns=aa"), "--release columns[0]: expression 'aa': there is no column 'aa'"),
         (("--release", "mean"), "--release columns: missing; give a list of strings"),
         (("--release", "means:columns=a"), '--release kind: unknown kind of release "means"; did you mean "mean"?'),

@@ -120,22 +120,22 @@ def predictability(
             found = disclose(request, say=say, report=report)
     except KeyboardInterrupt:
         raise Interrupted("stopped; nothing was written") from None
-    if out is not None:
-        if not found.lines:
-            raise BadInput(f"{out}: there is nothing to draw, since no query gains anything without noise")
-        save(figure(found.worked, found.lines, target), out)
     if format is Shape.json:
         from predcube.pipeline.disclosure_words import as_data
 
         typer.echo(json.dumps(as_data(found), ensure_ascii=False, allow_nan=False, indent=1))
-        return
-    from rich.console import Console
+    else:
+        from rich.console import Console
 
-    from predcube.pipeline.disclosure_words import as_text
+        from predcube.pipeline.disclosure_words import as_text
 
-    Console(highlight=False).print(as_text(found))
+        Console(highlight=False).print(as_text(found))
     if out is not None:
-        typer.echo(f"drew {out}")
+        if not found.lines:
+            raise BadInput(f"{out}: there is nothing to draw, since no query gains anything without noise")
+        save(figure(found.worked, found.lines, target), out)
+        if format is Shape.table:
+            typer.echo(f"drew {out}")
 
 
 type Reports = tuple[Callable[[str], None], Callable[[int, int], None]]
