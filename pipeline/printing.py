@@ -67,7 +67,7 @@ class Fitted:
         shown = self.rows if self.most_rows is None else self.rows.slice(0, self.most_rows)
         endless = options.update_width(ENDLESS)
         for style in ("full", "half", "none"):
-            made = _made(shown, style, self.title)
+            made = _made(shown, style)
             if Measurement.get(console, endless, made).maximum <= options.max_width:
                 break
         names = self.rows.column_names
@@ -76,6 +76,8 @@ class Fitted:
             notes.append(f"the first {len(shown)} of {len(self.rows)} rows; --format csv gives all")
         if style == "none" and any(_is_end(n, names) for n in names):
             notes.append("intervals left out to fit the width; --format csv gives them")
+        if self.title:  # by itself: Rich would fold a table's own title to the table's width, in the midst of words
+            yield Text(self.title, style="italic")
         yield made
         if notes:
             yield Text("; ".join(notes), style="italic")
@@ -110,9 +112,8 @@ def cells(rows: pa.Table, style: str = "full") -> tuple[list[tuple[str, bool]], 
     return heads, [list(line) for line in zip(*columns, strict=True)]
 
 
-def _made(rows: pa.Table, style: str, title: str | None) -> Table:
-    heading = Text(title, style="italic") if title else None
-    made = Table(title=heading, title_justify="left", header_style="bold", box=None, pad_edge=False)
+def _made(rows: pa.Table, style: str) -> Table:
+    made = Table(header_style="bold", box=None, pad_edge=False)
     heads, lines = cells(rows, style)
     # Cells are wrapped as Text: a label may hold what Rich would read as markup.
     for name, is_number in heads:

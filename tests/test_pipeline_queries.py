@@ -313,3 +313,12 @@ def test_a_long_table_says_how_many_rows_it_leaves_out() -> None:
 def test_a_selection_of_nothing_is_refused(store: str) -> None:
     with pytest.raises(BadInput, match=r"--select '' names no variable"):
         asked("query", store, "--select", "")
+
+
+def test_a_title_is_wider_than_its_table_without_breaking_a_word() -> None:
+    title = "privacy loss by the private learner's proof, swapped_privacy_loss"
+    text = io.StringIO()
+    Console(width=40, file=text).print(table(pa.table({"n": [1]}), title=title))
+    lines = [line.strip() for line in text.getvalue().splitlines()]
+    assert " ".join(lines) == f"{title} n 1"
+    assert len(lines) == 4
