@@ -7,6 +7,7 @@ on that row alone.
 """
 
 import json
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
@@ -367,4 +368,7 @@ def _shown(expression: str) -> str:
 def _reason(message: str) -> str:
     """The first line of what DuckDB says, in our case and without its pointers into a text the user never saw."""
     first = message.strip().splitlines()[0] if message.strip() else "it does not parse"
+    first = re.sub(r"^(\w+ )+Error: ", "", first)
+    if first.startswith("Overflow in"):
+        first = f"{first.rstrip('!')}; multiply by 1.0 first, to reckon with real numbers"
     return first[:1].lower() + first[1:300]

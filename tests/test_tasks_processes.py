@@ -478,6 +478,16 @@ def test_one_row_is_too_few(kind):
         ("weighted", {"column": "c", "size": 5, "aux_moments": ["v"]}, "must be \\[\\] or \\['w'\\]"),
         ("whole_shards", {"column": "c", "count": 2, "aux_moments": ["w"]}, "takes no parameter 'aux_moments'"),
         ("markov", {"column": "c", "steps": 2, "transitions": 3}, "must be a table"),
+        (
+            "markov",
+            {"column": "c", "steps": 2, "transitions": {"labels": ["a"], "matrix": 5}},
+            "transitions.matrix = 5 must be a list",
+        ),
+        (
+            "markov",
+            {"column": "c", "steps": 2, "transitions": {"labels": "ab", "matrix": [[1]]}},
+            "transitions.labels = 'ab' must be a list",
+        ),
         ("markov", {"column": "c", "steps": 2, "transitions": {"labels": ["a"], "matrix": [["x"]]}}, "rows of numbers"),
         ("markov", {"column": "c", "steps": 2, "transitions": {"labels": ["a", "b"], "matrix": [[1.0]]}}, "2 × 2"),
         (

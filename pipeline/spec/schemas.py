@@ -50,7 +50,7 @@ def _rows(path: str) -> tuple[Rows, str]:
 
 def _signature(path: Path) -> tuple[Any, ...]:
     files = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
-    return tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)
+    return tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.exists())
 
 
 def check(sweep: Sweep, mistakes: Mistakes, notes: list[str]) -> Sweep:

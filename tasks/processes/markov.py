@@ -7,7 +7,7 @@ means of w·(row) and Z = (I − P + 1πᵀ)⁻¹ the fundamental matrix: given 
 state means are enough, and memory is that of the states.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -76,6 +76,9 @@ class Transitions:
                 f"markov: transitions = {value!r} must be a table {{ labels = [...], matrix = [[...]] }}, or a file "
                 "that holds one"
             )
+        for key, given in value.items():
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise ValueError(f"markov: transitions.{key} = {given!r} must be a list")
         return cls(labels=tuple(value["labels"]), matrix=tuple(value["matrix"]))
 
     @property
