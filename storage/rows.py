@@ -147,6 +147,8 @@ def _paths(url: str) -> list[Path]:
     if not path.is_dir():
         if path.suffix.lower() not in FORMATS:
             raise TableError(f"table {url!r} ends in {path.suffix!r}; give a .csv, .parquet or .arrow file")
+        if not path.is_file():  # a pipe would be waited for, for ever
+            raise TableError(f"table {url!r} is a pipe or a device; write it to a file first")
         return [path]
     paths = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
     if not paths:
@@ -156,6 +158,8 @@ def _paths(url: str) -> list[Path]:
             raise TableError(
                 f"table {url!r} has {p.name!r} in it; a folder holds .csv, .parquet or .arrow files and nothing else"
             )
+        if not p.is_file():
+            raise TableError(f"table {url!r}: {p.name!r} is a pipe, or a link to nothing; take it out of the folder")
         if FORMATS[p.suffix.lower()] != FORMATS[paths[0].suffix.lower()]:
             raise TableError(
                 f"table {url!r} has {paths[0].name!r} and {p.name!r} in it; a folder holds files of one format"

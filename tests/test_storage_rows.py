@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import io
+import os
 import pickle
 import re
 import threading
@@ -189,6 +190,20 @@ def test_folders_that_are_no_table(tmp_path: Path, files: dict[str, str], says: 
         open_rows(folder(tmp_path, **files))
     assert says in str(e.value)
     assert "\n" not in str(e.value)
+
+
+def test_links_to_nothing_and_pipes_are_no_files_of_a_table(tmp_path: Path) -> None:
+    place = Path(folder(tmp_path, a="x\n1\n"))
+    (place / "b.csv").symlink_to(place / "gone.csv")
+    with pytest.raises(TableError, match=r"'b\.csv' is a pipe, or a link to nothing; take it out of the folder"):
+        open_rows(str(place))
+    with pytest.raises(TableError, match=r"there is no table at '.*b\.csv'; did you mean"):
+        open_rows(str(place / "b.csv"))
+    (place / "b.csv").unlink()
+    os.mkfifo(place / "b.csv")
+    for url in (place, place / "b.csv"):  # reading would wait for a writer
+        with pytest.raises(TableError, match="is a pipe"):
+            open_rows(str(url))
 
 
 def test_folders_hold_one_format_and_nothing_else(tmp_path: Path) -> None:
