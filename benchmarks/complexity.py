@@ -67,11 +67,11 @@ STABLE: Mapping[str, Callable[[float], Learner]] = {
 
 def slopes(tiny: bool) -> None:
     d = 8
-    alphas = [0.05, 0.1] if tiny else [0.00625, 0.0125, 0.025, 0.05]
+    alphas = [0.1, 0.05] if tiny else [0.05, 0.025, 0.0125, 0.00625]
     gammas = [0.1, 0.05] if tiny else [0.003, 0.01, 0.03]
-    print(f"smallest n with expected excess error ≤ α, {d} points, labels right with probability ½ + 4α")
-    print(f"α from {min(alphas)} to {max(alphas)}, γ from {min(gammas)} to {max(gammas)}: n ~ (1/α)^a (1/γ)^b with 95%")
-    print(f"{'learner':<16} {'a':>22} {'b':>22}  n·γα/d         n·γα²/d            n ÷ averaging's, by α falling")
+    print(f"smallest n with expected excess error ≤ α, coins, d = {d}: n ~ (1/α)^a (1/γ)^b, 95 % intervals")
+    print(f"α = {', '.join(map(str, alphas))}; γ = {', '.join(map(str, gammas))}; last, n ÷ averaging's for each α")
+    print(f"{'learner':<16} {'a':>20} {'b':>20}  {'n·γα/d':<12} {'n·γα²/d':<15}  ÷ averaging")
     baseline: dict[tuple[float, float], float] = {}
     for name, make in STABLE.items():
         rows = []
@@ -83,15 +83,12 @@ def slopes(tiny: bool) -> None:
                     baseline[a, g] = n
         a, g, n = (np.array(column) for column in zip(*rows, strict=True))
         law = log_log_slopes(n, {"1/α": 1 / a, "1/γ": 1 / g})
-        ends = [f"{e:.3f} [{lo:.3f}, {hi:.3f}]" for e, lo, hi in zip(law.exponent, law.lower, law.upper, strict=True)]
+        ends = [f"{e:.3f} [{lo:.2f}, {hi:.2f}]" for e, lo, hi in zip(law.exponent, law.lower, law.upper, strict=True)]
         one, two = n * g * a / d, n * g * a**2 / d
-        ratios = " ".join(
-            f"{np.mean([m / baseline[x, y] for x, y, m in rows if x == alpha]):.3g}" for alpha in reversed(alphas)
-        )
-        print(
-            f"{name:<16} {ends[0]:>22} {ends[1]:>22}  {one.min():.3g}–{one.max():<8.3g} "
-            f"{two.min():.3g}–{two.max():<10.3g}  {ratios}"
-        )
+        ratios = " ".join(f"{np.mean([m / baseline[x, y] for x, y, m in rows if x == alpha]):.2g}" for alpha in alphas)
+        spans = (f"{v.min():.3g}–{v.max():.3g}" for v in (one, two))
+        first, second = spans
+        print(f"{name:<16} {ends[0]:>20} {ends[1]:>20}  {first:<12} {second:<15}  {ratios}")
 
 
 def lower(tiny: bool) -> None:
@@ -118,6 +115,9 @@ PRIVATE: Mapping[str, Callable[[float, float, int], Learner]] = {
 }
 
 
+INSTANCES = {"agnostic_lower_bound": "coins", "lower_bound": "rare"}
+
+
 def _eta(alpha: float, d: int) -> float:
     """So that a chunk of 1/(6η ln(8/α)) records holds a point of probability 4α/(d − 1) nine times in ten."""
     return alpha / (4 * d * math.log(8 / alpha))
@@ -135,8 +135,8 @@ def privacy(tiny: bool) -> None:
             for e in (0.1, 0.5)
         ]
     )
-    print("smallest n with expected excess error ≤ α, and in brackets what is proved of the privacy loss at that n")
-    print(f"{'instance':<21} {'d':>2} {'α':>7} {'ε':>4} " + " ".join(f"{n:>19}" for n in PRIVATE))
+    print("smallest n with expected excess error ≤ α, d = 8, and in brackets the privacy loss proved at that n")
+    print(f"{'instance':<9}{'α':>6} {'ε':>4} " + " ".join(f"{n:>15}" for n in PRIVATE))
     for kind, d, a, e in cases:
         found = []
         for make in PRIVATE.values():
@@ -144,9 +144,9 @@ def privacy(tiny: bool) -> None:
             n = smallest(learner, d, distributions.build(kind, alpha=a), a)
             proved = learner.guaranteed_privacy_loss(int(n)) if math.isfinite(n) else math.nan
             found.append(f"{n:.0f} ({proved:.2g})")
-        print(f"{kind:<21} {d:>2} {a:>7} {e:>4} " + " ".join(f"{v:>19}" for v in found))
+        print(f"{INSTANCES[kind]:<8}{a:>7} {e:>4} " + " ".join(f"{v:>15}" for v in found))
     print("the same, each with the parameters that prove ε")
-    print(f"{'instance':<21} {'d':>2} {'α':>7} {'ε':>4} " + " ".join(f"{n:>19}" for n in PRIVATE))
+    print(f"{'instance':<9}{'α':>6} {'ε':>4} " + " ".join(f"{n:>15}" for n in PRIVATE))
     for kind, d, a, e in cases:
         law = distributions.build(kind, alpha=a)
         found = []
@@ -158,7 +158,7 @@ def privacy(tiny: bool) -> None:
             else:
                 n = smallest(make(a, e, d), d, law, a)
             found.append(f"{n:.0f}")
-        print(f"{kind:<21} {d:>2} {a:>7} {e:>4} " + " ".join(f"{v:>19}" for v in found))
+        print(f"{INSTANCES[kind]:<8}{a:>7} {e:>4} " + " ".join(f"{v:>15}" for v in found))
 
 
 def _proved_private(d: int, law: Distribution, alpha: float, epsilon: float) -> float:

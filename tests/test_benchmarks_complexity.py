@@ -17,8 +17,8 @@ def test_every_section_runs_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -
     assert "stability 0.264214" in printed
 
 
-def test_the_smallest_n_is_the_smallest() -> None:
-    """Against a walk upwards from 1."""
+def test_the_smallest_n_is_where_the_error_crosses_its_target() -> None:
+    """One example fewer is not enough."""
     from predcube.tasks.closed_forms import expected_errors, unavailable
 
     law = PROGRAM["distributions"].build("lower_bound", alpha=0.2)
