@@ -67,7 +67,8 @@ def reading(path: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, UnicodeError, KeyError) as e:
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-        raise TableError(f"table {path!r} cannot be read as {Path(path).suffix.lower()}: {reason[:200]}") from e
+        kind = f" as {Path(path).suffix.lower()}" if FORMATS.get(Path(path).suffix.lower()) else ""
+        raise TableError(f"table {path!r} cannot be read{kind}: {reason[:200]}") from e
 
 
 def open_file(path: Path) -> Opened:

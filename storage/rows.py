@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from predcube.storage.delimited import Column
-from predcube.storage.failures import TableError
+from predcube.storage.failures import StoreError, TableError
 from predcube.storage.formats import FORMATS, File, Opened, open_file, read_file, reading
 from predcube.storage.place import local_path
 from predcube.storage.widening import widen, widened
@@ -132,13 +132,20 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 def existing(url: str) -> Path:
     """The file or folder at a URL. Raises TableError, with a name like it, where there is none."""
-    path = local_path(url)
-    if not path.exists():
+    if not url.strip():
+        raise TableError("the table's path is empty; give a .csv, .parquet or .arrow file, or a folder of them")
+    try:
+        path = local_path(url)
+        if path.exists():
+            return path
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = get_close_matches(path.name, beside, 1)
-        hint = f"did you mean {str(path.with_name(near[0]))!r}?" if near else "check the path"
-        raise TableError(f"there is no table at {url!r}; {hint}")
-    return path
+    except StoreError as e:
+        raise TableError(str(e).replace("store", "table")) from None
+    except (OSError, ValueError) as e:
+        raise TableError(f"table {url!r} cannot be looked for: {getattr(e, 'strerror', None) or e}") from None
+    near = get_close_matches(path.name, beside, 1)
+    hint = f"did you mean {str(path.with_name(near[0]))!r}?" if near else "check the path"
+    raise TableError(f"there is no table at {url!r}; {hint}")
 
 
 def _paths(url: str) -> list[Path]:
@@ -150,7 +157,8 @@ def _paths(url: str) -> list[Path]:
         if not path.is_file():  # a pipe would be waited for, for ever
             raise TableError(f"table {url!r} is a pipe or a device; write it to a file first")
         return [path]
-    paths = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
+    with reading(url):
+        paths = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
     if not paths:
         raise TableError(f"table {url!r} is an empty folder; give a file, or a folder of files of one format")
     for p in paths:

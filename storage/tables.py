@@ -4,6 +4,7 @@ Always true: column names are stripped, not empty, and distinct up to case; text
 stays text; bytes never come out where text went in.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def numbers(table: pa.Table, name: str, place: str) -> NDArray[np.float64]:
     present = found.drop_null()
     values = (v.as_py() for v in present)
     example = next((f", for example {v!r}" for v in values if not (isinstance(v, str) and _number(v))), "")
-    raise TableError(f"{place}: column {name!r} is {kind}{example}; numbers are needed")
+    comma = "; write decimals with a point" if re.fullmatch(r", for example '[+-]?[0-9.]*,[0-9]+'", example) else ""
+    raise TableError(f"{place}: column {name!r} is {kind}{example}; numbers are needed{comma}")
 
 
 def _number(text: str) -> bool:

@@ -220,6 +220,23 @@ def test_folders_hold_one_format_and_nothing_else(tmp_path: Path) -> None:
         open_rows(place)
 
 
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "the table's path is empty"),
+        ("s3://bucket/t.parquet", "table 's3://bucket/t.parquet': a 's3' place is not built in"),
+        ("~nobody-at-all/t.csv", "no such home folder"),
+        ("x" * 300 + ".csv", "cannot be looked for: File name too long"),
+        ("nul\0.csv", "there is no table"),
+    ],
+)
+def test_places_that_are_none(url: str, says: str) -> None:
+    with pytest.raises(TableError) as e:
+        open_rows(url)
+    assert says in str(e.value)
+    assert "store" not in str(e.value)
+
+
 @pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow", "t.ipc"])
 def test_torn_files_say_so(tmp_path: Path, name: str) -> None:
     table = pa.table({"x": np.random.default_rng(1).normal(size=50_000), "s": ["text"] * 50_000})

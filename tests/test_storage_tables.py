@@ -184,5 +184,7 @@ def test_matrices(tmp_path: Path) -> None:
 
 def test_the_value_that_is_no_number_is_shown() -> None:
     table = pa.table({"age": ["61", "1e3", None, "sixty", "70"]})
-    with pytest.raises(TableError, match="for example 'sixty'; numbers are needed"):
+    with pytest.raises(TableError, match=r"for example 'sixty'; numbers are needed$"):
         numbers(table, "age", "here")
+    with pytest.raises(TableError, match=r"for example '-1\.024,5'; numbers are needed; write decimals with a point"):
+        numbers(pa.table({"x": ["1", "-1.024,5"]}), "x", "here")
