@@ -85,8 +85,11 @@ def attack(
     measure = Measure() if measure is None else measure
     law = gains.law
     amount, shape, m = gains.amount(process, noise, measure)
-    root = shape.moments
-    weights = _solved(law.variance + amount * (root @ root.T), law.cross.T)
+    # Beside the moments the attacker sees combinations of λ that no data move, and in them the noise alone.
+    root = np.concatenate([shape.moments, shape.seen])
+    silent = len(shape.seen)
+    variance, cross = np.pad(law.variance, (0, silent)), np.pad(law.cross, ((0, 0), (0, silent)))
+    weights = _solved(variance + amount * (root @ root.T), cross.T)
     spread = math.sqrt(amount / m)
     beta = _residual(breaches)
     sums = np.zeros((4, 2, len(law.p)))
@@ -98,6 +101,7 @@ def attack(
             held, before = held - known * beta[1], before - breaches.scale[part] * known * beta[0]
         size = (len(held), root.shape[1])
         unit = rng.laplace(scale=math.sqrt(0.5), size=size) if isinstance(noise, Laplace) else rng.standard_normal(size)
+        held = np.pad(held, ((0, 0), (0, silent)))
         moved = breaches.scale[part] * ((held + spread * (unit @ root.T)) @ weights)
         error = before - breaches.truth[part]
         cross = moved * (error - moved)

@@ -24,8 +24,8 @@ from predcube.tasks.processes.base import Process
 SCHEMES = ("isotropic", "calibrated", "rank_one")
 """The schemes that need nothing but a target."""
 
-LIMIT = 700.0
-"""Logarithms of amounts of noise are looked for up to this size: e^700 is near the largest number there is."""
+LIMIT = 690.0
+"""Logarithms of amounts of noise are looked for up to this size: e^690 is near the largest number there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def noise_for(
     kind = scheme if isinstance(scheme, str) else scheme.kind
     if not target > 0 or not math.isfinite(target):
         raise ValueError(f"target = {target!r} must be a number above 0, in units of the sharp value")
-    bend, _, _ = measure.curvatures(gains.law)
+    bend, _, _ = measure.curvatures(gains.law, gains.names)
     per_gain = bend / 2 * process.factors(gains.law).K
     without = float(np.max(per_gain * gains.gain0))
     if target >= without:

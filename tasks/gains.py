@@ -3,16 +3,19 @@
     gain = σ1² − σ2² = Cᵀ (V + G S_eff Gᵀ)⁺ C,      S_eff = m·S_tot
 
 without inverting V or the noise. V = B Bᵀ from the eigenvectors of the standardised moments whose eigenvalues are above
-a relative cut-off, C = B c, and ρ²·s1 = |c|². In directions that V lacks, the attacker sees noise alone, so the rest of
-the noise F (G S_0 Gᵀ = F Fᵀ) is first conditioned on it; with the singular values s of B⁺F and left vectors w,
+a relative cut-off, C = B c, and ρ²·s1 = |c|². In directions that V lacks, and in combinations of λ that no data move,
+the attacker sees noise alone, so the rest of the noise F (G S_0 Gᵀ = F Fᵀ) is first conditioned on both; with the
+singular values s of B⁺F and left vectors w,
 
     gain = Σ_i (w_iᵀ c)² / (1 + amount·s_i²)
 
 for every amount of noise, 0 and ∞ included, with no difference of large numbers: one factorisation a law, one a shape
-of noise, and O(Q·d) a cell.
+of noise, and O(Q·d) a cell. For noise B is a triangle, in an order of rising noise, so that B⁺F keeps the rows of
+little noise beside those of much.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol
 
@@ -20,7 +23,8 @@ import numpy as np
 from annotated_types import Gt, Le
 from numpy.typing import NDArray
 
-from predcube.tasks.noises.base import Noise, Setting, Shape
+from predcube.tasks.factorisations import EPS, complement, left_singular
+from predcube.tasks.noises.base import Noise, Setting, Shape, undone
 from predcube.tasks.noises.none import NoNoise
 from predcube.tasks.noises.rank_one import RankOne
 from predcube.tasks.parameters import check
@@ -32,8 +36,11 @@ PAPER = 1.0 + math.log(4.0)
 """The paper's factor over Cauchy–Schwarz (Theorem 3.6); 1 suffices (theory F, erratum 6)."""
 
 ILL = 1e6
-"""Beyond this condition of the standardised moments, squared, less than four digits of the smallest direction are
-left of what double precision stores, and the value is flagged."""
+"""Beyond this condition of moments, whose squares are summed, less than four digits of the smallest direction are left
+of what double precision stores, and the value is flagged."""
+
+ILL_ROWS = 1e12
+"""As much for moments that were whitened row by row."""
 
 
 class HasCoordinates(Protocol):
@@ -43,6 +50,12 @@ class HasCoordinates(Protocol):
     def curvature(self) -> Array: ...
     @property
     def units(self) -> Array: ...
+    @property
+    def released(self) -> Array: ...
+    @property
+    def fixed(self) -> Array: ...
+    @property
+    def stretch(self) -> float: ...
     @property
     def gram(self) -> Array | None: ...
     @property
@@ -67,16 +80,17 @@ class Measure:
         if self.tau is not None and self.loss != "log":
             raise ValueError(f"measure: tau = {self.tau} is for the log loss, and the loss is {self.loss!r}")
 
-    def curvatures(self, law: Law) -> tuple[Array, Array, Array]:
-        """(l''(p), H, τ), each (Q,); τ is 0 where it has no meaning. ValueError where the log loss cannot be taken."""
+    def curvatures(self, law: Law, names: Sequence[str] = ()) -> tuple[Array, Array, Array]:
+        """(l''(p), H, τ), each (Q,); τ is 0 where it has no meaning. ValueError where the log loss cannot be taken,
+        which calls a query by its name where ``names`` gives one."""
         if self.loss == "squared":
             twos = np.full(law.p.shape, 2.0)
             return twos, twos, np.zeros_like(twos)
         if not np.all(law.binary):
-            place = int(np.argmin(law.binary))
+            called = _called(int(np.argmin(law.binary)), law, names)
             raise ValueError(
-                f"log loss needs a binary query, and query {place + 1} of {law.p.size} takes values other than 0 and "
-                "1: write it as a comparison, or take the squared loss"
+                f"log loss needs a binary query, and {called} takes values other than 0 and 1: write it as a "
+                "comparison, or take the squared loss"
             )
         least = np.minimum(law.p, 1.0 - law.p)
         tau = least / 2 if self.tau is None else np.where(law.constant, 0.0, self.tau)
@@ -84,8 +98,8 @@ class Measure:
         if np.any(over):
             place = int(np.argmax(over))
             raise ValueError(
-                f"measure: tau = {self.tau} is above min(p, 1 − p) = {least[place]:.6g} of query {place + 1}: the "
-                "estimate cannot lie in [tau, 1 − tau]; take a smaller tau"
+                f"measure: tau = {self.tau} is above min(p, 1 − p) = {least[place]:.6g} of "
+                f"{_called(place, law, names)}: the estimate cannot lie in [tau, 1 − tau]; take a smaller tau"
             )
         some = np.where(law.constant, 1.0, law.p * (1.0 - law.p))
         return 1.0 / some, 1.0 / np.where(law.constant, 1.0, tau) ** 2, tau
@@ -98,8 +112,11 @@ class Values:
     n: rows the attacker holds (expected). p: mean of q over the target. rho2: ρ² of q' and g', without noise. gain: σ1²
     − σ2². r = √(gain/s1). sharp = (l''(p)/2)·K·gain, in units of the loss; correlated, cauchy_schwarz and paper are
     upper bounds, ascending. utility_cost: tr(M·S_tot), or tr(S_tot) of a release that predicts nothing. rank,
-    condition: of the standardised moments. s1, K, m, tau: as in theory F. constant: queries of one value, whose every
-    gain is 0. flags: ``few_shards``, ``linear_attacker`` (Laplace), ``ill_conditioned``, ``constant_query``.
+    condition: of the standardised moments, as they were before any whitening. s1, K, m, tau: as in theory F, m whatever
+    the convention. constant: queries of one value, whose every gain is 0. flags: ``few_shards``, ``linear_attacker``
+    (Laplace), ``ill_conditioned`` (few digits are left of the smallest direction, or directions were left out that may
+    be more than rounding), ``beyond_first_order`` (the attacker's own error exceeds that of guessing p), and
+    ``constant_query``.
     """
 
     n: float
@@ -124,12 +141,14 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spectrum:
-    """A shape of noise beside a law. left: (k, k) vectors w. strengths: (k,) s². cost: of S_0, in units of utility."""
+    """A shape of noise beside a law. left: (k, k) vectors w. strengths: (k,) s². loads: (Q, k) (wᵀc)². whitened: (Q, k)
+    c, by the root that w belong to. cost: of S_0, in units of utility."""
 
     shape: Shape
     left: Array
     strengths: Array
     loads: Array
+    whitened: Array
     cost: float
 
 
@@ -137,14 +156,17 @@ class Spectrum:
 class Gains:
     """A law and a release's coordinates, factored: every process of the law's key and every noise follow cheaply.
 
-    coordinates: the fitted release. Derived: root (d, k) B; whitened (Q, k) c; rank k; condition.
+    coordinates: the fitted release. names: of the queries, for messages. Derived: root (d, k) B; whitened (Q, k) c;
+    rank k; condition, as before any whitening; ill, whether few digits are left of a direction.
     """
 
     law: Law
     coordinates: HasCoordinates
+    names: tuple[str, ...] = ()
     root: Array = field(init=False)
     whitened: Array = field(init=False)
     condition: float = field(init=False)
+    ill: bool = field(init=False)
     _inverse: Array = field(init=False, repr=False)
     _null: Array = field(init=False, repr=False)
     _spectra: dict[Any, Spectrum] = field(init=False, repr=False, default_factory=dict)
@@ -153,20 +175,33 @@ class Gains:
         law = self.law
         d = len(law.variance)
         sd = np.sqrt(np.maximum(np.diag(law.variance), 0.0))
-        scale = np.where(sd > 0, sd, 1.0)
-        values, vectors = (
-            np.linalg.eigh(law.variance / np.outer(scale, scale)) if d else (np.zeros(0), np.zeros((0, 0)))
-        )
-        cutoff = 16 * d * np.finfo(np.float64).eps * max(float(values[-1]), 0.0) if d else 0.0
+        live = np.flatnonzero(sd > 0)  # the others are null to the last digit, which no eigenvector is
+        scale = sd[live]
+        values, vectors = np.zeros(0), np.zeros((0, 0))
+        if live.size:
+            values, vectors = np.linalg.eigh(law.variance[np.ix_(live, live)] / np.outer(scale, scale))
+        cutoff = 16 * d * EPS * max(float(np.max(values, initial=0.0)), 0.0)
         kept = values > cutoff
         roots = np.sqrt(values[kept])
-        inverse = (vectors[:, kept] / roots).T / scale
+        rank, lost = roots.size, int(np.count_nonzero(~kept))
+        root, inverse, null = np.zeros((d, rank)), np.zeros((rank, d)), np.zeros((d - rank, d))
+        root[live] = scale[:, None] * vectors[:, kept] * roots
+        inverse[:, live] = (vectors[:, kept] / roots).T / scale
+        null[:lost, live] = (vectors[:, ~kept] / scale[:, None]).T
+        null[lost:, np.flatnonzero(sd <= 0)] = np.eye(d - live.size)
+        spread = float(roots[-1] / roots[0]) if rank else 1.0
+        condition = self.coordinates.stretch * spread
+        # No more directions vary than there are rows, or groups that are drawn whole, less their mean.
+        most = (law.groups or law.rows) - 1
         made = {
-            "root": scale[:, None] * vectors[:, kept] * roots,
+            "root": root,
             "whitened": law.cross @ inverse.T,
-            "condition": float(roots[-1] / roots[0]) if roots.size else 1.0,
+            "condition": condition,
+            "ill": spread > ILL
+            or condition > (ILL_ROWS if self.coordinates.stretch > 1 else ILL)
+            or lost > max(0, live.size - most),
             "_inverse": inverse,
-            "_null": (vectors[:, ~kept] / scale[:, None]).T,
+            "_null": null,
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)
@@ -187,23 +222,48 @@ class Gains:
         found = self._spectra.get(noise.key)
         if found is None:
             at = self.coordinates
-            setting = Setting(curvature=at.curvature, units=at.units, root=self.root, members=at.members)
+            setting = Setting(
+                curvature=at.curvature,
+                units=at.units,
+                released=at.released,
+                fixed=at.fixed,
+                root=self.root,
+                members=at.members,
+            )
             found = self._spectra[noise.key] = self._spectrum(noise.shape(setting))
         return found
 
     def _spectrum(self, shape: Shape) -> Spectrum:
-        hidden = _given(shape.moments, self._null)
-        left, singular, _ = np.linalg.svd(self._inverse @ hidden)
-        strengths = np.zeros(self.rank)
-        tiny = max(hidden.shape) * np.finfo(np.float64).eps * (singular[0] if singular.size else 0.0)
-        strengths[: singular.size] = np.where(singular > tiny, singular, 0.0) ** 2
+        at = self.coordinates
+        basis = complement(shape.seen, np.abs(at.fixed) @ np.abs(shape.released), 64 * EPS)
+        hidden, terms = shape.moments @ basis, shape.terms @ np.abs(basis)
+        basis = complement(self._null @ hidden, np.abs(self._null) @ terms)
+        hidden, terms = hidden @ basis, terms @ np.abs(basis)
+        inverse = self._triangle(hidden)
+        left, singular = left_singular(inverse @ hidden)
+        rounding = np.linalg.norm(np.abs(left).T @ (np.abs(inverse) @ terms), axis=1)
+        tiny = 8 * max(*hidden.shape, 1) * EPS * rounding
         return Spectrum(
             shape=shape,
             left=left,
-            strengths=strengths,
-            loads=(self.whitened @ left) ** 2,
+            strengths=np.where(singular > tiny, singular, 0.0) ** 2,
+            loads=(self.law.cross @ inverse.T @ left) ** 2,
+            whitened=self.law.cross @ inverse.T,
             cost=self._cost(shape),
         )
+
+    def _triangle(self, noise: Array) -> Array:
+        """(k, d) the inverse of a root of V: a triangle, of coordinates in an order of rising noise, where V has its
+        digits in full; else that of eigenvectors."""
+        sd = np.sqrt(np.maximum(np.diag(self.law.variance), 0.0))
+        live = np.flatnonzero(sd > 0)
+        if live.size != self.rank or self.rank < 2 or np.linalg.cond(self.root[live] / sd[live, None]) > 1e3:
+            return self._inverse
+        order = live[np.argsort(np.linalg.norm(noise[live], axis=1) / sd[live], kind="stable")]
+        lower = np.linalg.cholesky(self.law.variance[np.ix_(order, order)] / np.outer(sd[order], sd[order]))
+        inverse = np.zeros((self.rank, len(sd)))
+        inverse[:, order] = np.tril(np.linalg.inv(lower)) / sd[order]
+        return inverse
 
     def _cost(self, shape: Shape) -> float:
         gram = self.coordinates.gram
@@ -225,7 +285,7 @@ class Gains:
         return f"without noise the sharp value is {limit:.6g}, not above gain = {noise.gain:g}: no noise is needed"
 
     def _sharp(self, process: Process[Any], measure: Measure, gain: Array) -> Array:
-        bend, _, _ = measure.curvatures(self.law)
+        bend, _, _ = measure.curvatures(self.law, self.names)
         sharp: Array = bend / 2 * process.factors(self.law).K * gain
         return sharp
 
@@ -236,12 +296,19 @@ class Gains:
             raise ValueError(reason)
         per_gain = self._sharp(process, measure, np.ones(1))[0]
         moments = self.law.cross.T
-        scaled = np.linalg.pinv(self.coordinates.curvature) @ moments
-        released = np.linalg.pinv(self.coordinates.units) @ scaled
-        return noise.gain / float(per_gain), Shape(released=released, scaled=scaled, moments=moments)
+        at = self.coordinates
+        scaled = undone(at.curvature, moments)
+        shape = Shape(
+            released=at.released @ scaled,
+            scaled=scaled,
+            moments=moments,
+            terms=np.abs(moments),
+            seen=np.zeros((len(at.fixed), 1)),
+        )
+        return noise.gain / float(per_gain), shape
 
     def amount(self, process: Process[Any], noise: Noise, measure: Measure) -> tuple[float, Shape, float]:
-        """(amount, S_0's shape, m): S_eff = amount·S_0 and S_tot = S_eff/m."""
+        """(amount, S_0's shape, m): S_eff = amount·S_0 and S_tot = S_eff/m, with m = 1 for the paper's convention."""
         m = process.factors(self.law).m if measure.convention == "corrected" else 1.0
         if isinstance(noise, RankOne):
             left, shape = self._rank_one(process, noise, measure)
@@ -256,7 +323,9 @@ class Gains:
             return self.gain0
         spectrum = self.spectrum(noise)
         amount = self.amount(process, noise, measure)[0]
-        gain: Array = np.minimum(spectrum.loads @ (1.0 / (1.0 + amount * spectrum.strengths)), self.law.s1)
+        with np.errstate(over="ignore"):  # noise beyond all numbers leaves nothing
+            left = 1.0 / (1.0 + amount * spectrum.strengths)
+        gain: Array = np.minimum(spectrum.loads @ left, self.law.s1)
         return gain
 
     def gain_matrix(self, process: Process[Any], noise: Noise, measure: Measure) -> Array:
@@ -265,7 +334,7 @@ class Gains:
         if isinstance(noise, RankOne):
             return self.gain(process, noise, measure)[:, None]
         spectrum = self.spectrum(noise)
-        turned = self.whitened @ spectrum.left
+        turned = spectrum.whitened @ spectrum.left
         matrix: Array = (turned / (1.0 + amount * spectrum.strengths)) @ turned.T
         return matrix
 
@@ -279,7 +348,7 @@ class Gains:
         """The values of one cell. ValueError where the noise is infeasible, or the log loss cannot be taken."""
         law = self.law
         factors = process.factors(law)
-        bend, smooth, tau = measure.curvatures(law)
+        bend, smooth, tau = measure.curvatures(law, self.names)
         gain = self.gain(process, noise, measure)
         amount, shape, m = self.amount(process, noise, measure)
         cost = self._cost(shape) if isinstance(noise, RankOne) else self.spectrum(noise).cost
@@ -288,7 +357,8 @@ class Gains:
         bound = smooth * factors.K * law.s1 * r
         flags = dict.fromkeys(law.flags)
         flags |= dict.fromkeys(["linear_attacker"] * noise.linear_attacker)
-        flags |= dict.fromkeys(["ill_conditioned"] * (self.condition > ILL))
+        flags |= dict.fromkeys(["ill_conditioned"] * self.ill)
+        flags |= dict.fromkeys(["beyond_first_order"] * bool(np.any(_beyond(law, factors.K))))
         flags |= dict.fromkeys(["constant_query"] * bool(np.any(law.constant)))
         return Values(
             n=factors.n,
@@ -305,7 +375,7 @@ class Gains:
             condition=self.condition,
             s1=law.s1,
             K=factors.K,
-            m=m,
+            m=factors.m,
             tau=tau,
             constant=law.constant,
             flags=tuple(flags),
@@ -324,17 +394,16 @@ def values(law: Law, coordinates: HasCoordinates, process: Process[Any], noise: 
     return Gains(law=law, coordinates=coordinates).values(process, noise, measure)
 
 
-def _given(root: Array, null: Array) -> Array:
-    """What is left of noise with the root (d, l) when its combinations ``null`` (c, d) are seen.
+def _called(place: int, law: Law, names: Sequence[str]) -> str:
+    return f"query {names[place]!r}" if names else f"query {place + 1} of {law.p.size}"
 
-    A combination that is 0 up to the rounding of its own terms shows nothing.
+
+def _beyond(law: Law, K: float) -> NDArray[np.bool_]:
+    """(Q,) where the attacker estimates a share p, without the release, worse than p(1 − p): worse than one row does.
+
+    N rows but one of which are seen leave p(1 − p)·(N/(N − 1))², which is right.
     """
-    seen = null @ root
-    norms = np.linalg.norm(seen, axis=1)
-    real = norms > 1e-12 * (np.abs(null) @ np.linalg.norm(root, axis=1))
-    if not np.any(real):
-        return root
-    _, singular, right = np.linalg.svd(seen[real] / norms[real][:, None], full_matrices=False)
-    span = right[singular > 1e-10 * singular[0]]
-    rest: Array = root - (root @ span.T) @ span
-    return rest
+    rows = max(law.rows, 2)
+    limit = law.p * (1.0 - law.p) * (rows / (rows - 1)) ** 2
+    beyond: NDArray[np.bool_] = law.binary & ~law.constant & (K * law.s1 > limit * (1 + 1e-9))
+    return beyond

@@ -138,7 +138,7 @@ def factored(sample: Sample, release: Release, process: Process[Any], *, joint: 
     total = total_of(sample.frames)
     fitted = release.fit(total)
     law = process.law(total(process.request(fitted, sample.groups, joint=joint)), sample.groups)
-    return Gains(law=law, coordinates=fitted), fitted
+    return Gains(law=law, coordinates=fitted, names=sample.queries), fitted
 
 
 def answer(values: Values, fitted: Fitted, sample: Counted, release: Release, *, single: bool) -> Predictability:

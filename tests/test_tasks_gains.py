@@ -24,6 +24,16 @@ class Coordinates:
     gram: np.ndarray | None = None
     sizes: tuple[int, ...] | None = None
 
+    stretch = 1.0
+
+    @property
+    def released(self):
+        return np.linalg.pinv(self.units)
+
+    @property
+    def fixed(self):
+        return np.zeros((0, len(self.units)))
+
     @property
     def members(self):
         return self.sizes or (len(self.units),)
@@ -58,7 +68,7 @@ def problem(rng, d=None, queries=3, rows=60, singular=False):
 
 def direct(law, jacobian, noise, m):
     """Cᵀ(V + m·G S Gᵀ)⁺C for each query, by a pseudo-inverse."""
-    inverse = np.linalg.pinv(law.variance + m * jacobian @ noise @ jacobian.T, rcond=1e-12)
+    inverse = np.linalg.pinv(law.variance + m * jacobian @ noise @ jacobian.T, rcond=1e-10)
     return np.einsum("ij,jk,ik->i", law.cross, inverse, law.cross)
 
 

@@ -136,7 +136,9 @@ def test_a_target_that_is_met_already_or_out_of_reach_gets_one_message():
     # A number that the noise on λ does not move: its own gain stays.
     class Blind:
         curvature = np.diag([0.0, 0.0, 0.0, 1.0])
-        units = np.eye(4)
+        units = released = np.eye(4)
+        fixed = np.zeros((0, 4))
+        stretch = 1.0
         gram = None
         members = (4,)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, linalg, stats
 
 from predcube.tasks import noises, releases
 from predcube.tasks.frames import Frame, total_of
@@ -63,7 +63,15 @@ def test_laplace_noise_is_exactly_private(epsilon):
 def setting_of(rng, members, rank=None):
     d = sum(members)
     root = rng.normal(size=(d, rank or d))
-    return Setting(curvature=rng.normal(size=(d, d)), units=np.diag(rng.uniform(0.5, 2, d)), root=root, members=members)
+    units = rng.uniform(0.5, 2, d)
+    return Setting(
+        curvature=linalg.block_diag(*(rng.normal(size=(size, size)) for size in members)),
+        units=np.diag(units),
+        released=np.diag(1 / units),
+        fixed=np.zeros((0, d)),
+        root=root,
+        members=members,
+    )
 
 
 @pytest.mark.parametrize(

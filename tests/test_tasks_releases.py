@@ -127,7 +127,7 @@ ALL = STATISTICS + REGRESSIONS + DESCENTS
 def test_mean_moment_is_zero_and_its_derivative_is_the_jacobian(kind: str, parameters: dict[str, Any]) -> None:
     for seed in range(3):
         release, data = example(kind, parameters, seed)
-        fitted = release.fit(total(data))
+        fitted = release.bare(total(data))
         d = len(release.names)
         assert fitted.estimate.shape == (d,)
         assert fitted.jacobian.shape == (d, d)
@@ -144,9 +144,9 @@ def test_mean_moment_is_zero_and_its_derivative_is_the_jacobian(kind: str, param
 @pytest.mark.parametrize(("kind", "parameters"), ALL)
 def test_any_cut_into_blocks_gives_the_same_release(kind: str, parameters: dict[str, Any]) -> None:
     release, data = example(kind, parameters)
-    whole = release.fit(total(data, 1))
+    whole = release.bare(total(data, 1))
     for blocks in (2, 7, 60):
-        cut = release.fit(total(data, blocks))
+        cut = release.bare(total(data, blocks))
         for name in ("estimate", "curvature", "units"):
             np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(cut.moments(data), whole.moments(data), rtol=1e-11, atol=1e-11)
@@ -249,11 +249,11 @@ def test_a_stack_puts_its_members_side_by_side() -> None:
     assert stack.inputs == ("y", "x1", "x2", "x3")
     assert stack.names == ("1: intercept", "1: x1", "1: x2", "2: x3", "2: y", "3: 1: x1", "3: 2: y")
     assert releases.build("stack", **stack.parameters()) == stack
-    fitted = stack.fit(total(data))
+    fitted = stack.bare(total(data))
     columns = [[0, 1, 2], [3, 0], [1], [0]]
     parts = [own[0], own[1], *own[2].parameters()["releases"][:0]]
     members = [*parts, releases.build("mean", columns=["x1"]), releases.build("count", columns=["y"])]
-    alone = [m.fit(total(data[:, c])) for m, c in zip(members, columns, strict=True)]
+    alone = [m.bare(total(data[:, c])) for m, c in zip(members, columns, strict=True)]
     assert fitted.members == (3, 2, 1, 1)
     np.testing.assert_allclose(fitted.estimate, np.concatenate([a.estimate for a in alone]), rtol=1e-13)
     rows = np.hstack([a.moments(data[:, c]) for a, c in zip(alone, columns, strict=True)])

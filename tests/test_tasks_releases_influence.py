@@ -146,7 +146,7 @@ def test_a_trajectory_says_what_the_conditions_of_the_paper_say() -> None:
         release = releases.build(
             "gradient_descent", loss=loss, target="y", features=["a", "b"], steps=steps, rate=rate, standardise=False
         )
-        fitted = release.fit(total(data))
+        fitted = release.bare(total(data))
         w = np.vstack([np.zeros(3), fitted.estimate.reshape(steps, 3)])
         rows, jacobian = [], -np.eye(3 * steps)
         for t in range(steps):
@@ -164,7 +164,7 @@ def test_the_last_iterate_is_the_end_of_the_trajectory() -> None:
     for loss in MEAN:
         data = table(loss, 50, 3, 2)
         common = {"loss": loss, "target": "y", "features": ["a", "b", "c"], "steps": 7, "rate": 0.15}
-        path = releases.build("gradient_descent", reveal="trajectory", **common).fit(total(data))
-        last = releases.build("gradient_descent", reveal="last", **common).fit(total(data))
+        path = releases.build("gradient_descent", reveal="trajectory", **common).bare(total(data))
+        last = releases.build("gradient_descent", reveal="last", **common).bare(total(data))
         np.testing.assert_allclose(last.estimate, path.estimate[-4:], rtol=1e-12)
         np.testing.assert_allclose(last.moments(data), path.moments(data)[:, -4:], atol=1e-12)

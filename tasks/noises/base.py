@@ -15,37 +15,78 @@ from numpy.typing import NDArray
 
 type Array = NDArray[np.float64]
 
+MOST = 1e150
+"""The largest standard deviation of noise whose square, with all that it is multiplied by, is still a number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """What a scheme may look at.
 
-    curvature: (d, d) K = E ∂g/∂γ and units: (d, d) W, γ = Wλ, so that G = E ∂g/∂λ = KW. root: (d, k) B with V = B Bᵀ, k
-    the rank of V. members: sizes of a stack's members, in order; (d,) for one release.
+    curvature: (d, d) K = E ∂g/∂γ and units: (d, d) W, γ = Wλ, so that G = E ∂g/∂λ = KW. released: (d, d) γ → λ, and
+    fixed: (c, d) combinations of λ that no data move, both as in ``releases.base.Fitted``. root: (d, k) B with V = B
+    Bᵀ, k the rank of V. members: sizes of a stack's members, in order; (d,) for one release.
     """
 
     curvature: Array
     units: Array
+    released: Array
+    fixed: Array
     root: Array
     members: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A root of S_0 = L Lᵀ in three coordinates, each (d, l), l = 0 without noise.
+    """A root of S_0 = L Lᵀ in the coordinates of a release, each (d, l), l = 0 without noise.
 
-    released: L, of λ. scaled: WL, of γ. moments: F = GL, of g, so that G S_0 Gᵀ = F Fᵀ.
+    released: L, of λ. scaled: WL, of γ. moments: F = GL, of g, so that G S_0 Gᵀ = F Fᵀ. terms: (d, l) the absolute
+    values that entries of F are sums of, which their rounding is a part of. seen: (c, l) what the combinations of λ
+    that no data move show of the noise.
     """
 
     released: Array
     scaled: Array
     moments: Array
+    terms: Array
+    seen: Array
 
     @classmethod
     def of(cls, released: Array, setting: Setting) -> "Shape":
         """The shape of noise that is given in the released coordinates."""
         scaled = setting.units @ released
-        return cls(released=released, scaled=scaled, moments=setting.curvature @ scaled)
+        return cls(
+            released=released,
+            scaled=scaled,
+            moments=setting.curvature @ scaled,
+            terms=np.abs(setting.curvature) @ np.abs(scaled),
+            seen=setting.fixed @ released,
+        )
+
+    @classmethod
+    def like(cls, scaled: Array, moments: Array, setting: Setting) -> "Shape":
+        """The shape of noise like the release's own errors, which move no combination that the data do not."""
+        return cls(
+            released=setting.released @ scaled,
+            scaled=scaled,
+            moments=moments,
+            terms=np.abs(moments),
+            seen=np.zeros((len(setting.fixed), scaled.shape[1])),
+        )
+
+
+def undone(curvature: Array, moments: Array) -> Array:
+    """γ (d, l) with Kγ = ``moments``, 0 in coordinates that the data do not determine: those whose row of K is 0."""
+    rows = np.flatnonzero(np.any(curvature != 0, axis=1))
+    columns = np.flatnonzero(np.any(curvature != 0, axis=0))
+    found = np.zeros(moments.shape)
+    inner = curvature[np.ix_(rows, columns)]
+    sizes = np.max(np.abs(inner), axis=1, initial=0.0)[:, None]
+    try:
+        found[columns] = np.linalg.solve(inner / sizes, moments[rows] / sizes)
+    except np.linalg.LinAlgError:
+        found[columns] = np.linalg.pinv(inner) @ moments[rows]
+    return found
 
 
 class Noise(ABC):

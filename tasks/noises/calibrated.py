@@ -1,13 +1,13 @@
 """Noise shaped like the release's own sampling error: in goes σ², out comes r = ρ/√(1 + σ²)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
-from predcube.tasks.noises.base import Noise, Setting, Shape
+from predcube.tasks.noises.base import MOST, Noise, Setting, Shape, undone
 from predcube.tasks.parameters import check
 
 
@@ -22,20 +22,22 @@ class Calibrated(Noise):
     kind: ClassVar[str] = "calibrated"
     source: ClassVar[str] = "Lu & Sridharan 2026, Lemma 4.3"
 
-    level: Annotated[float, Ge(0)]
+    level: Annotated[float, Ge(0), Le(MOST**2)]
 
     def __post_init__(self) -> None:
         check(self)
 
     def shape(self, setting: Setting) -> Shape:
+        scaled = undone(setting.curvature, setting.root)
+        if len(setting.members) == 1:
+            return Shape.like(scaled, setting.root, setting)
         edges = np.cumsum((0, *setting.members))
-        blocks = [setting.root[start:stop] for start, stop in pairwise(edges)]
-        width = setting.root.shape[1]
-        moments = np.zeros((edges[-1], width * len(blocks)))
-        for number, (start, block) in enumerate(zip(edges, blocks, strict=False)):
-            moments[start : start + len(block), number * width : (number + 1) * width] = block
-        scaled = np.linalg.pinv(setting.curvature) @ moments
-        return Shape(released=np.linalg.pinv(setting.units) @ scaled, scaled=scaled, moments=moments)
+        width = scaled.shape[1]
+        apart = np.zeros((len(scaled), width * len(setting.members)))
+        for number, (start, stop) in enumerate(pairwise(edges)):
+            apart[start:stop, number * width : (number + 1) * width] = scaled[start:stop]
+        shape = Shape.like(apart, setting.curvature @ apart, setting)
+        return replace(shape, terms=np.abs(setting.curvature) @ np.abs(apart))
 
     def amount(self, m: float) -> float:
         return self.level

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
-from predcube.tasks.noises.base import Noise, Setting, Shape
+from predcube.tasks.noises.base import MOST, Noise, Setting, Shape
 from predcube.tasks.parameters import check
 
 
@@ -17,7 +17,7 @@ class Isotropic(Noise):
     kind: ClassVar[str] = "isotropic"
     source: ClassVar[str] = "Lu & Sridharan 2026, Remark 3.7, Lemma 4.5"
 
-    sd: Annotated[float, Ge(0)]
+    sd: Annotated[float, Ge(0), Le(MOST)]
 
     def __post_init__(self) -> None:
         check(self)

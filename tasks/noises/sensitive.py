@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Gt
 
-from predcube.tasks.noises.base import Noise, Setting, Shape
+from predcube.tasks.noises.base import MOST, Noise, Setting, Shape
 from predcube.tasks.parameters import check
 
 
@@ -39,6 +39,13 @@ class Sensitive(Noise):
         else:
             object.__setattr__(self, "sensitivity", float(given))
         check(self)
+        largest = max(self.sensitivity) if isinstance(self.sensitivity, tuple) else self.sensitivity
+        sd = largest * self.unit_sd
+        if not sd <= MOST:
+            raise ValueError(
+                f"{self.kind}: epsilon = {self.epsilon} and sensitivity = {given!r} ask for a standard deviation of "
+                f"{sd:.3g}, more than {MOST:g}: take a larger epsilon"
+            )
 
     @property
     @abstractmethod

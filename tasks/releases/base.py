@@ -5,7 +5,9 @@ function g with mean g(z, λ) = 0 over the table, which determines it.
 
 Coordinates. Every answer downstream is the same for any invertible linear map of g, so a release gives g in
 coordinates that are well scaled: γ = Wλ (``units``), K = E[∂g/∂γ] (``curvature``), and G = E[∂g/∂λ] = KW. A noise
-covariance S of λ is WSWᵀ in these coordinates and enters as G S Gᵀ = K (WSWᵀ) Kᵀ, which inverts nothing.
+covariance S of λ is WSWᵀ in these coordinates and enters as G S Gᵀ = K (WSWᵀ) Kᵀ, which inverts nothing. Where the
+data do not determine λ, fewer numbers γ are released as d numbers λ = Rγ (R is ``released``, WR = 1), and combinations
+``fixed`` of λ stay what they are whatever the data: an attacker who sees λ + Δ sees Δ in them.
 """
 
 from abc import ABC, abstractmethod
@@ -26,19 +28,28 @@ class Fitted(ABC):
     estimate: (d,) λ, in the units of the data.
     curvature: (d, d) K = E[∂g/∂γ] under the uniform law. It may be singular: then the data do not determine λ.
     units: (d, d) W, γ = Wλ. Rows are zero for directions that the data do not determine.
+    released: (d, d) R, λ = Rγ up to a constant, with columns of zeros for them. A row moves λ by −R K⁻¹ g.
+    fixed: (c, d) independent combinations of λ that no data move: fixed · R = 0, and [W; fixed] has rank d.
     gram: (d, d) E[u uᵀ] of the predictors in coordinates γ (a prediction is uᵀγ = xᵀλ), or None where the release
         predicts nothing. tr(M S) = tr(gram · WSWᵀ), without the units of the features.
     rank: coordinates of λ that the data determine. condition: of the standardised design, on those coordinates.
     rows: N.
+    grain: (d,) what rounding makes of each coordinate of g, in units of its standard deviation; 0 where it is the
+        rounding of a few operations.
+    stretch: the condition of the standardised g before it was whitened (``whitening``); 1 where it was not.
     """
 
     estimate: NDArray[np.float64]
     curvature: NDArray[np.float64]
     units: NDArray[np.float64]
+    released: NDArray[np.float64]
+    fixed: NDArray[np.float64]
     gram: NDArray[np.float64] | None = None
     rank: int
     condition: float
     rows: int
+    grain: NDArray[np.float64]
+    stretch: float = 1.0
 
     @abstractmethod
     def moments(self, inputs: NDArray[np.float64], shift: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -87,6 +98,10 @@ class Release(ABC):
         Raises ValueError with one message where there is no such value: no rows, an unfit target, no finite or no
         converged fit.
         """
+
+    def bare(self, total: Total) -> Fitted:
+        """As ``fit``, with g in the coordinates that it comes in: what a stack puts together before it whitens."""
+        return self.fit(total)
 
     def parameters(self) -> Mapping[str, Any]:
         """The parameters, named as in a spec."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from predcube.tasks.factorisations import EPS
 from predcube.tasks.releases.surveys import Survey
 
 type Floats = NDArray[np.float64]
@@ -28,7 +29,9 @@ class Design:
 
     kept: (r,) their positions. centre: (r,) their means. transform: (r, r) u = (x_kept − centre) transform.
     units: (1 + p, 1 + p) W with (γ_0, γ) = Wλ in its first 1 + r rows, and zeros below.
-    back: (p, r) w = back · γ. means: (p,). gram: (1 + r, 1 + r) E[(1, u)(1, u)ᵀ]. condition: of the standardised
+    back: (p, r) w = back · γ. fixed: (p − r, 1 + p) combinations of λ that are 0 whatever γ: what a feature that is
+    not kept has, in units of s, less what the kept ones make of it. means: (p,). gram: (1 + r, 1 + r) E[(1, u)(1, u)ᵀ].
+    grain: (1 + r,) what rounding makes of (1, u), in units of their own size. condition: of the standardised
     features that are kept.
     """
 
@@ -37,8 +40,10 @@ class Design:
     transform: Floats
     units: Floats
     back: Floats
+    fixed: Floats
     means: Floats
     gram: Floats
+    grain: Floats
     condition: float
 
     @classmethod
@@ -55,6 +60,10 @@ class Design:
         transform = solve_triangular(square, np.diag(1 / scales[kept]), lower=True).T
         back = transform if len(kept) == len(means) else np.linalg.pinv(lower.T) / scales[:, None]
         size = 1 + len(means)
+        left = np.setdiff1d(np.arange(len(means)), kept)
+        fixed = np.zeros((len(left), size))
+        fixed[:, 1 + left] = np.diag(scales[left])
+        fixed[:, 1 + kept] = -solve_triangular(square, lower[left].T, trans="T", lower=True).T * scales[kept]
         units = np.zeros((size, size))
         units[0, 0], units[0, 1:] = 1.0, means
         units[1 : 1 + len(kept), 1:] = lower.T * scales
@@ -62,6 +71,8 @@ class Design:
         gram = np.eye(1 + len(kept))
         gram[1:, 1:] = solve_triangular(square, half.T, lower=True)
         gram[0, 1:] = gram[1:, 0] = survey.remainders[features][kept] @ transform
+        sizes = np.sqrt(np.diag(gram)[1:])
+        grain = (deviations[kept] @ np.abs(transform)) / np.where(sizes > 0, sizes, np.inf)
         singular = np.linalg.svd(square, compute_uv=False)
         return cls(
             kept=kept,
@@ -69,8 +80,10 @@ class Design:
             transform=transform,
             units=units,
             back=back,
+            fixed=fixed,
             means=means,
             gram=(gram + gram.T) / 2,
+            grain=8 * EPS * np.concatenate([[1.0], grain]),
             condition=float(singular[0] / singular[-1]) if len(kept) else 1.0,
         )
 
@@ -108,6 +121,15 @@ class Design:
         return out
 
     @property
+    def released(self) -> Floats:
+        """(1 + p, 1 + p) λ = released · γ up to a constant, with zeros for coordinates that are not determined."""
+        out = np.zeros((self.size, self.size))
+        out[0, 0] = 1.0
+        out[0, 1 : self.rank] = -self.means @ self.back
+        out[1:, 1 : self.rank] = self.back
+        return out
+
+    @property
     def penalty(self) -> Floats:
         """(1 + r, 1 + r) P with |w|² = γᵀPγ."""
         out = np.zeros((self.rank, self.rank))
@@ -117,8 +139,7 @@ class Design:
 
 def _rounding(survey: Survey, features: slice, scales: Floats) -> Floats:
     """(p,) what the rounding of a column's own values leaves of its variance, in units of its scale."""
-    eps = np.finfo(np.float64).eps
-    return np.square(2 * eps * survey.marginals.reach[features] / scales) + 64 * eps * (len(scales) + 1)
+    return np.square(2 * EPS * survey.marginals.reach[features] / scales) + 64 * EPS * (len(scales) + 1)
 
 
 def _factor(matrix: Floats, floor: Floats) -> tuple[Floats, NDArray[np.int64]]:

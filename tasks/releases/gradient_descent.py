@@ -17,6 +17,7 @@ from predcube.tasks.frames import Frame, Total
 from predcube.tasks.releases.base import Fitted, Release, names_of
 from predcube.tasks.releases.losses import LOSSES
 from predcube.tasks.releases.surveys import Survey
+from predcube.tasks.releases.whitening import whitened
 
 type Floats = NDArray[np.float64]
 
@@ -133,7 +134,8 @@ class GradientDescent(Release):
     reveal "trajectory" releases w_1 … w_T, T·d numbers step by step, "last" w_T alone. ``standardise`` runs it on
     features less their means, over their standard deviations, and releases iterates in those units. The means and
     deviations are taken for public constants, as P2 takes w_0 and η: what THEY tell of a query is not counted (stack a
-    ``mean`` of the features to count means). A constant feature keeps the coefficient 0.
+    ``mean`` of the features to count means). A constant feature keeps the coefficient 0. Every iterate that is released
+    predicts: the utility cost of noise on a trajectory is the sum of what it costs each iterate (P2 Lemma 4.5).
 
     Raises ValueError where it diverges: where an iterate's mean loss exceeds that of the start, or is not finite.
     """
@@ -172,7 +174,10 @@ class GradientDescent(Release):
             return names
         return tuple(f"step {t}: {name}" for t in range(1, self.steps + 1) for name in names)
 
-    def fit(self, total: Total) -> FittedDescent:
+    def fit(self, total: Total) -> Fitted:
+        return whitened(self.bare(total), total)
+
+    def bare(self, total: Total) -> FittedDescent:
         survey = total(Survey.of)
         refusal = LOSSES[self.loss].refusal(survey.marginals, 0)
         if refusal:
@@ -190,10 +195,17 @@ class GradientDescent(Release):
             )
         last = self.reveal == "last"
         estimate = iterates[-1] if last else iterates[1:].ravel()
+        gram = self._gram(survey, scaling)
+        if not last:
+            gram = np.kron(np.eye(self.steps), gram).astype(np.float64)
         return FittedDescent(
             estimate=estimate,
             curvature=-np.eye(estimate.size),
             units=np.eye(estimate.size),
+            released=np.eye(estimate.size),
+            fixed=np.zeros((0, estimate.size)),
+            gram=gram,
+            grain=np.full(estimate.size, 4 * (self.steps + 2) * np.finfo(np.float64).eps),
             rank=estimate.size,
             condition=1.0,
             rows=survey.marginals.rows,
@@ -206,12 +218,18 @@ class GradientDescent(Release):
             hessians=hessians,
         )
 
+    def _gram(self, survey: Survey, scaling: Scaling) -> Floats:
+        """(1 + p, 1 + p) E[z zᵀ] of the predictors z."""
+        middle = np.concatenate([[1.0], (survey.means[1:] - scaling.centre) / scaling.scale])
+        gram = np.outer(middle, middle)
+        gram[1:, 1:] += survey.covariance[1:, 1:] / scaling.scale[:, None] / scaling.scale
+        return gram
+
     def _quadratic(self, survey: Survey, scaling: Scaling) -> tuple[Floats, Floats, Floats]:
         """w_0 … w_T, gradients, and the one Hessian, from the survey's products."""
         means, covariance = survey.means, survey.covariance
         middle = np.concatenate([[1.0], (means[1:] - scaling.centre) / scaling.scale])
-        hessian = np.outer(middle, middle)
-        hessian[1:, 1:] += covariance[1:, 1:] / scaling.scale[:, None] / scaling.scale
+        hessian = self._gram(survey, scaling)
         cross = middle * means[0]
         cross[1:] += covariance[1:, 0] / scaling.scale
         w = np.zeros_like(cross)

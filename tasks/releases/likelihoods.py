@@ -11,7 +11,7 @@ from predcube.tasks.releases.regressions import FittedRegression, Model, Regress
 class Likelihood(Regression):
     """A regression without a closed form."""
 
-    def fit(self, total: Total) -> FittedRegression:
+    def bare(self, total: Total) -> FittedRegression:
         survey, design = self.surveyed(total)
         model = Model(loss=self.loss, design=design, l2=self.l2, centre=0.0)
         gamma, curvature = minimised(model, total, float(survey.means[0]), self.kind)

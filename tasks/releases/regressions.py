@@ -4,6 +4,7 @@
 the coordinates γ of a ``Design``: g_i = u_i·(∂ℓ/∂η)_i + l2·Pγ, and K = E[∂²ℓ/∂η² u uᵀ] + l2·P (P2 section 4.2).
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Annotated, ClassVar, Self
@@ -19,6 +20,7 @@ from predcube.tasks.releases.base import Fitted, Release, names_of
 from predcube.tasks.releases.designs import Design
 from predcube.tasks.releases.losses import LOSSES, Loss
 from predcube.tasks.releases.surveys import Survey
+from predcube.tasks.releases.whitening import whitened
 
 type Floats = NDArray[np.float64]
 
@@ -161,6 +163,14 @@ class Regression(Release):
     def names(self) -> tuple[str, ...]:
         return ("intercept", *self.features)
 
+    def fit(self, total: Total) -> Fitted:
+        fitted = self.bare(total)
+        # A penalty keeps collinear features apart, and directions in which g hardly varies with them.
+        return whitened(fitted, total) if self.l2 else fitted
+
+    @abstractmethod
+    def bare(self, total: Total) -> FittedRegression: ...
+
     def surveyed(self, total: Total) -> tuple[Survey, Design]:
         """The first pass. Raises ValueError for a target that the loss does not take."""
         survey = total(Survey.of)
@@ -178,7 +188,10 @@ class Regression(Release):
             estimate=design.coefficients(gamma, model.centre),
             curvature=design.padded(curvature + model.l2 * design.penalty),
             units=design.units,
+            released=design.released,
+            fixed=design.fixed,
             gram=design.padded(design.gram),
+            grain=np.concatenate([design.grain, np.zeros(design.size - design.rank)]),
             rank=design.rank,
             condition=design.condition,
             rows=survey.marginals.rows,
@@ -193,7 +206,7 @@ class LeastSquares(Regression):
 
     loss: ClassVar[str] = "squared"
 
-    def fit(self, total: Total) -> FittedRegression:
+    def bare(self, total: Total) -> FittedRegression:
         survey, design = self.surveyed(total)
         centre = float(survey.means[0])
         left = survey.remainders

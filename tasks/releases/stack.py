@@ -10,6 +10,7 @@ from scipy.linalg import block_diag
 
 from predcube.tasks.frames import Frame, Request, State, Total
 from predcube.tasks.releases.base import Fitted, Release
+from predcube.tasks.releases.whitening import whitened
 
 type Floats = NDArray[np.float64]
 
@@ -46,12 +47,15 @@ class Stack(Release):
         return {"releases": [{"kind": member.kind, **member.parameters()} for member in self.releases]}
 
     def fit(self, total: Total) -> Fitted:
+        return whitened(self.bare(total), total)
+
+    def bare(self, total: Total) -> Fitted:
         columns, parts = [], []
         position = {name: j for j, name in enumerate(self.inputs)}
         for i, member in enumerate(self.releases):
             own = np.array([position[name] for name in member.inputs])
             try:
-                parts.append(member.fit(_Narrowed(total, own)))
+                parts.append(member.bare(_Narrowed(total, own)))
             except ValueError as e:
                 raise ValueError(f"{self.kind}: releases[{i}]: {e}") from e
             columns.append(own)
@@ -59,6 +63,10 @@ class Stack(Release):
             estimate=np.concatenate([part.estimate for part in parts]),
             curvature=block_diag(*(part.curvature for part in parts)),
             units=block_diag(*(part.units for part in parts)),
+            released=block_diag(*(part.released for part in parts)),
+            fixed=block_diag(*(part.fixed for part in parts)),
+            grain=np.concatenate([part.grain for part in parts]),
+            stretch=max(part.stretch for part in parts),
             rank=sum(part.rank for part in parts),
             condition=max(part.condition for part in parts),
             rows=parts[0].rows,

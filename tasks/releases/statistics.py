@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from predcube.tasks.frames import Total
 from predcube.tasks.releases.base import Fitted, Release, names_of
-from predcube.tasks.releases.surveys import Marginals
+from predcube.tasks.releases.surveys import Marginals, Survey
+from predcube.tasks.releases.whitening import whitened
 
 type Floats = NDArray[np.float64]
 
@@ -45,15 +46,28 @@ class Statistic(Release):
     def names(self) -> tuple[str, ...]:
         return self.columns
 
-    def fit(self, total: Total) -> FittedStatistic:
-        found = total(Marginals.of)
+    def fit(self, total: Total) -> Fitted:
+        if len(self.columns) == 1:
+            return self.bare(total)
+        survey = total(Survey.of)
+        return whitened(self._of(survey.marginals), total, survey.covariance)
+
+    def bare(self, total: Total) -> FittedStatistic:
+        return self._of(total(Marginals.of))
+
+    def _of(self, found: Marginals) -> FittedStatistic:
         self.check(found)
         factor = self.factor(found.rows)
         size = len(self.columns)
+        spread = found.high - found.low
         return FittedStatistic(
             estimate=factor * found.mean,
             curvature=-np.eye(size) / factor,
             units=np.eye(size),
+            released=np.eye(size),
+            fixed=np.zeros((0, size)),
+            # A column is right to the rounding of its own values, whatever its offset.
+            grain=4 * np.finfo(np.float64).eps * found.reach / np.where(spread > 0, spread, np.inf),
             rank=size,
             condition=1.0,
             rows=found.rows,
