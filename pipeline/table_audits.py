@@ -21,7 +21,7 @@ from predcube.pipeline.spec.sections import build_section, parse_section
 from predcube.pipeline.spec.sweep import Section
 from predcube.pipeline.spec.tables import BadTable, TableRows, read_rows
 from predcube.tasks import audit
-from predcube.tasks.audits import Audit, Progress, Witness
+from predcube.tasks.audits import Audit, Progress, Witness, written
 from predcube.tasks.bounds import delta_bound
 from predcube.tasks.compositions import MOST, advanced, basic, optimal, total_variation
 from predcube.tasks.hypotheses import HypothesisClass
@@ -141,7 +141,7 @@ def audit_table(request: Request, *, directory: str = ".", progress: Progress | 
         request=request,
         hypotheses=hypotheses_section,
         learner=learner_section,
-        derived=learner.derived(n),
+        derived=learner.derived_with(hypotheses, n),
         usable=len(rows.y),
         dropped=rows.dropped,
         n=n,
@@ -184,7 +184,7 @@ def _sections(request: Request, directory: str, notes: list[str]) -> tuple[Secti
         except ValueError as e:
             mistakes.add(option, str(e))
             continue
-        kind = PREDICTION.kinds(role).get(table["kind"])
+        kind = PREDICTION.kinds(role).get(str(table.get("kind")))
         if kind is not None and "dimension" in declared(kind) and "dimension" not in table:
             table["dimension"] = len(request.features)  # what else could it be
         section = parse_section(PREDICTION, role, table, option, mistakes, directory=directory, notes=notes)
@@ -226,9 +226,9 @@ def _check_points(request: Request, hypotheses: HypothesisClass, rows: TableRows
     features = hypotheses.features
     if features != len(request.features):
         raise BadInput(
-            f"--features names {len(request.features)} column{'s'[: len(request.features) != 1]} "
-            f"({', '.join(request.features)}), and {hypotheses.kind} here has points of {features}; give {features}, "
-            "or another class (boxes, stumps and halfspaces take several)"
+            f"--features names {_columns(len(request.features))} ({', '.join(request.features)}), and "
+            f"{hypotheses.kind} here takes {_columns(features)}; give {_columns(features)}, or another class (boxes, "
+            "stumps and halfspaces take several)"
         )
     domain = hypotheses.domain
     if domain is None:
@@ -237,12 +237,16 @@ def _check_points(request: Request, hypotheses: HypothesisClass, rows: TableRows
     if len(outside):
         first = rows.x[outside[0]].reshape(-1)
         top = int(domain.max())
-        held = ", ".join(f"{name} = {value:g}" for name, value in zip(request.features, first, strict=True))
+        held = ", ".join(f"{name} = {written(value)}" for name, value in zip(request.features, first, strict=True))
         more = f" (and {len(outside) - 1} more rows)" if len(outside) > 1 else ""
         raise BadInput(
             f"row {rows.numbers[outside[0]]} has {held}{more}, which is outside the class's X: the integers 0 to "
             f"{top}; leave points out for a class on all numbers, or use another column"
         )
+
+
+def _columns(count: int) -> str:
+    return f"{count} column{'s'[: count != 1]}"
 
 
 def _chosen(request: Request, rows: TableRows) -> TableRows:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from predcube.pipeline.printing import number, table
 from predcube.pipeline.table_audits import Change, Cost, TableAudit
+from predcube.tasks.audits import written
 
 QUANTITIES = {"stability": "stability", "privacy_loss": "privacy loss ε"}
 
@@ -104,8 +105,22 @@ def _subject(verdict: TableAudit) -> Iterator[str]:
     if verdict.dropped:
         rows += f" ({verdict.dropped:,} with a missing value left out)"
     yield f"{request.table}: {rows}; predicts {request.label} from {', '.join(request.features)}"
-    derived = ", ".join(f"{name} = {_short(value)}" for name, value in verdict.derived.items() if value is not None)
+    derived = _follows(verdict.derived, verdict.n)
     yield f"{_section(verdict.learner)} over {_section(verdict.hypotheses)}" + (f"; here {derived}" if derived else "")
+
+
+def _follows(derived: Mapping[str, Any], n: int) -> str:
+    """The parameters that follow from n records; chunks of two sizes with both."""
+    shown = []
+    for name, value in derived.items():
+        if isinstance(value, Mapping):
+            inner = _follows(value, derived.get("subset_size", n))
+            shown.append(f"{name} ({inner})" if inner else "")
+        elif name == "chunk_size" and n % derived["chunks"]:
+            shown.append(f"{name} = {n // derived['chunks']} or {value}")
+        elif value is not None:
+            shown.append(f"{name} = {_short(value)}")
+    return ", ".join(filter(None, shown))
 
 
 def _section(section: Mapping[str, Any]) -> str:
@@ -179,7 +194,7 @@ def _sentence(verdict: TableAudit, quantity: str) -> str:
     value = {"stability": verdict.found.stability, "privacy_loss": verdict.found.privacy_loss}[quantity]
     if value == 0:
         return f"{lead}: no replacement that was tried changes any."
-    where = ", ".join(f"{name} = {v:g}" for name, v in zip(names, change.query, strict=True))
+    where = ", ".join(f"{name} = {written(v)}" for name, v in zip(names, change.query, strict=True))
     text = (
         f"{lead} where row {change.row} ({_record(names, change.old)}{_alike(change)}) is replaced by "
         f"({_record(names, change.new)}): the answer {change.label} at {where} has probability "
@@ -197,7 +212,7 @@ def _alike(change: Change) -> str:
 
 def _record(names: tuple[str, ...], record: tuple[tuple[float, ...], int]) -> str:
     features, label = record
-    return ", ".join([*(f"{name} = {v:g}" for name, v in zip(names, features, strict=True)), f"label {label}"])
+    return ", ".join([*(f"{name} = {written(v)}" for name, v in zip(names, features, strict=True)), f"label {label}"])
 
 
 def _costs(rows: tuple[Cost, ...]) -> pa.Table:
@@ -226,4 +241,9 @@ def _legend(verdict: TableAudit) -> Iterator[str]:
         "less) and by Kairouz, Oh & Viswanath (optimal)."
     )
     if math.isinf(verdict.found.privacy_loss):
-        yield "∞ is no gap in the audit: an answer may give a row away, and stability alone bounds the risk."
+        stability = verdict.guaranteed["stability"]
+        if verdict.found.exhaustive:
+            stability = min(stability, verdict.found.stability)
+        sure = "an answer may turn from sure to impossible: stability bounds no risk either"
+        bounded = "stability alone bounds the risk" if stability < 1 else sure
+        yield f"∞ is no gap in the audit: an answer may give a row away, and {bounded}."

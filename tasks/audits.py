@@ -251,8 +251,18 @@ def place(point: Any) -> Place:
     return found
 
 
+def written(value: float) -> str:
+    """A coordinate with all its digits, so that a record can be found again.
+
+    >>> written(14.29118683), written(3.0), written(-0.5), written(1e300)
+    ('14.29118683', '3', '-0.5', '1e+300')
+    """
+    value = float(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
 def _shown(at: Place) -> str:
-    return f"({', '.join(f'{v:g}' for v in at)})" if isinstance(at, tuple) else f"{at:g}"
+    return f"({', '.join(map(written, at))})" if isinstance(at, tuple) else written(at)
 
 
 def _paired(log_p: NDArray[np.float64], log_q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -323,4 +333,5 @@ __all__ = [
     "outranks",
     "pieces",
     "place",
+    "written",
 ]

@@ -206,7 +206,11 @@ def test_boxes_take_their_dimension_from_the_features(table: str) -> None:
         ({"--features": "zz"}, "--features zz: the table has no column 'zz'; did you mean 'z'?"),
         ({"--features": " , "}, "names no column"),
         ({"--features": "z,z"}, '--features z: "z" stands twice'),
-        ({"--features": "x,z"}, "--features names 2 columns (x, z), and thresholds here has points of 1"),
+        ({"--features": "x,z"}, "--features names 2 columns (x, z), and thresholds here takes 1 column; give 1"),
+        ({"--learner": "two_point"}, "and thresholds here is no such pair; take complement_pair"),
+        ({"--learner": "subsample:subset_size=2,inner=erm"}, 'give a table with a kind, as in { kind = "erm" }'),
+        ({"--learner": "{gamma=1}"}, "--learner.kind: missing"),
+        ({"--learner": "{kind=[1]}"}, "--learner.kind"),
         ({"--label": "z"}, "--label 'z': \"z\" is not binary"),
         ({"--label": "yy = 1"}, "did you mean 'y'?"),
         ({"--hypotheses": "treshold"}, 'unknown kind of hypotheses "treshold"; did you mean "thresholds"?'),
@@ -281,6 +285,9 @@ def test_sections_on_a_command_line() -> None:
     inner = {"kind": "df_agnostic", "epsilon": 1, "chunks": 2}
     assert inline('s:inner={kind = "df_agnostic", epsilon = 1, chunks = 2}')["inner"] == inner
     assert inline("s:inner={df_agnostic:epsilon=1,chunks=2},n=3") == {"kind": "s", "inner": inner, "n": 3}
+    assert inline("s:inner={kind=df_agnostic,epsilon=1,chunks=2},n=3") == {"kind": "s", "inner": inner, "n": 3}
+    assert inline("s:inner={epsilon=1, kind = 'df_agnostic', chunks=2}")["inner"] == inner
+    assert inline("{kind=erm}") == {"kind": "erm"}
 
 
 def test_costs_of_nothing_and_everything() -> None:
@@ -289,3 +296,33 @@ def test_costs_of_nothing_and_everything() -> None:
     (all_,) = table_audits.costs(1.0, math.inf, (50,), 1e-6)
     assert (all_.total_variation, all_.basic, all_.advanced, all_.optimal) == (1, *[math.inf] * 3)
     assert np.isfinite(table_audits.costs(0.5, 2.0, (10**6,), 1e-6)[0].optimal)
+
+
+def test_what_stability_bounds_where_nothing_is_private(table: str) -> None:
+    said = {
+        kind: " ".join(asked(table, *LINE, "--learner", kind).stdout.split()) for kind in ("erm", "stable:gamma=.5")
+    }
+    assert "stability alone bounds the risk" in said["stable:gamma=.5"]
+    assert "stability alone bounds the risk" not in said["erm"]
+    assert "stability bounds no risk either" in said["erm"]
+
+
+def test_what_follows_is_said_in_full(table: str) -> None:
+    # β = min(ε/2, d/(αn))/2 with d = 1: it follows from the class.
+    outline = "private:epsilon=1,alpha=.5,eta=1,convention=outline,chunks=4"
+    got = data(table, *LINE, "--learner", outline)
+    assert got["derived"]["beta"] == pytest.approx(min(0.5, 1 / (0.5 * 6)) / 2)
+    assert got["derived"].keys() == {"subset_size", "chunks", "beta", "vote_epsilon"}
+    inner = data(table, *LINE, "--learner", f"subsample:subset_size=5,inner={{{outline}}}")["derived"]["inner"]
+    assert inner["beta"] == pytest.approx(min(0.5, 1 / (0.5 * 5)) / 2)
+    for chunks, words in ((4, "chunk_size = 1 or 2"), (3, "chunk_size = 2")):
+        text = " ".join(asked(table, *LINE, "--learner", f"df_agnostic:epsilon=1,chunks={chunks}").stdout.split())
+        assert f"here chunks = {chunks}, {words}" in text
+
+
+def test_a_row_is_shown_with_all_its_digits(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("z,y\n14.29118683,1\n14.2911111,0\n")
+    witness = data(str(path), *LINE, "--learner", "erm")["witness"]["stability"]
+    assert f"z = {witness['old']['features']['z']!r}," in witness["text"]
+    assert witness["old"]["features"]["z"] in (14.29118683, 14.2911111)

@@ -162,7 +162,7 @@ def _words(annotation: Any, bounds: str = "") -> Iterator[str]:
             first = f"{head}s{space}{tail}"
         yield f"a list of {first}"
     elif get_origin(annotation) is not None and get_args(annotation):
-        yield "a table"
+        yield 'a table with a kind, as in { kind = "erm" }'
     elif hasattr(annotation, "__value__"):
         yield from _words(annotation.__value__, bounds)
     elif annotation is not NoneType:

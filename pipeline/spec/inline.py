@@ -1,7 +1,8 @@
 """Sections on a command line: in goes a text like ``stable:gamma=0.1,convention=outline``, out comes a table of a spec.
 
 The kind, then what it is given, as in TOML but for three comforts: a word needs no quotes; a table in braces may be
-written as a section of its own, ``subsample:subset_size=20,inner={df_realizable:epsilon=1,alpha=0.1}``; and where the
+written as a section of its own, ``subsample:subset_size=20,inner={df_realizable:epsilon=1,alpha=0.1}`` (or
+``inner={kind=erm}``, a table without its quotes); and where the
 kinds are known, a list of names needs no brackets, ``linear:target=y,features=age,sex``. Or the whole as a TOML table,
 ``{ kind = "mean", columns = ["age"] }``.
 """
@@ -14,6 +15,7 @@ from typing import Any
 from predcube.pipeline.spec.fields import Declared, declared
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_PARAMETER = re.compile(r"\s*\w+\s*=")
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 
@@ -29,7 +31,9 @@ def inline(text: str, kinds: Mapping[str, type] | None = None) -> dict[str, Any]
     {'kind': 'exponential', 'epsilon': 2}
     """
     if text.lstrip().startswith("{"):
-        return _table(text)
+        return _table(text, kinds)
+    if _PARAMETER.match(text):
+        text = _kind_first(text)
     kind, colon, rest = text.partition(":")
     if not kind.strip() or (colon and not rest.strip()):
         raise ValueError(f"{text!r} is no KIND:param=value,…; write for example stable:gamma=0.1")
@@ -80,10 +84,23 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def _table(text: str) -> dict[str, Any]:
+def _kind_first(text: str) -> str:
+    """``kind=erm,…`` as ``erm:…``; a text without a kind as it is."""
+    parts = [part.strip() for part in _parts(text)]
+    named = [part for part in parts if re.match(r"kind\s*=", part)]
+    if len(named) != 1:
+        return text
+    rest = ",".join(part for part in parts if part not in named)
+    return _word(named[0].partition("=")[2].strip()) + (f":{rest}" if rest else "")
+
+
+def _table(text: str, kinds: Mapping[str, type] | None) -> dict[str, Any]:
     try:
         found: dict[str, Any] = tomllib.loads(f"v = {text.strip()}")["v"]
     except tomllib.TOMLDecodeError as e:
+        body = text.strip().removeprefix("{").removesuffix("}")
+        if text.strip().endswith("}") and _PARAMETER.match(body) and _kind_first(body) != body:
+            return inline(body, kinds)
         reason = str(e).partition(" (at ")[0].lower()
         raise ValueError(f'{text!r} is no TOML table ({reason}); write for example {{ kind = "mean" }}') from e
     return found

@@ -29,6 +29,10 @@ class Learner(ABC):
     def derived(self, n: int) -> Mapping[str, Any]:
         """The parameters that follow from the sample size: ``subset_size``, ``beta``, ``chunks``, … ."""
 
+    def derived_with(self, hypotheses: HypothesisClass, n: int) -> Mapping[str, Any]:
+        """The same where the class is known too, on which a parameter may depend."""
+        return self.derived(n)
+
     @abstractmethod
     def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
         """Why the learner cannot run at sample size n, or None. Infeasible is not failed."""

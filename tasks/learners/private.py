@@ -101,7 +101,7 @@ class Private(Learner):
 
     def derived(self, n: int) -> Mapping[str, Any]:
         """``subset_size`` is n', ``chunks`` r, ``vote_epsilon`` the privacy of a vote, ``beta`` β per record (None
-        under "outline", where it follows from the class too)."""
+        under "outline", where it follows from the class too: ``derived_with``)."""
         beta = self._vote(n) if self.convention == "proof" else None
         return {
             "subset_size": self._size(n),
@@ -109,6 +109,9 @@ class Private(Learner):
             "chunks": self._chunks(n),
             "vote_epsilon": self._vote(n),
         }
+
+    def derived_with(self, hypotheses: HypothesisClass, n: int) -> Mapping[str, Any]:
+        return {**self.derived(n), "beta": self._inner(n, hypotheses)._beta}
 
     def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
         size, r = self._size(n), self._chunks(n)

@@ -71,6 +71,10 @@ class Subsample(Learner):
         size = self._size(n)
         return {"subset_size": size, "inner": self.learner.derived(size) if size >= 1 else {}}
 
+    def derived_with(self, hypotheses: HypothesisClass, n: int) -> Mapping[str, Any]:
+        size = self._size(n)
+        return {"subset_size": size, "inner": self.learner.derived_with(hypotheses, size) if size >= 1 else {}}
+
     def listed(self, n: int) -> int:
         return self.learner.listed(self._size(n))
 

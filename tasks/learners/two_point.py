@@ -42,15 +42,17 @@ class TwoPoint(Learner):
         return {}
 
     def infeasible(self, n: int, hypotheses: HypothesisClass) -> str | None:
+        other = f"two_point needs two functions, h and 1 − h, and {hypotheses.kind} here is no such pair; "
+        other += "take complement_pair"
         try:
             pair = _pair(hypotheses)
-        except ValueError as e:
-            return f"two_point needs a class of two functions: {e}"
+        except ValueError:
+            return other
         at = hypotheses.domain if hypotheses.domain is not None else np.zeros((1, hypotheses.features)).squeeze(1)
         said = hypotheses.predict(pair, at)
         if len(pair) == 2 and (said[0] != said[1]).all():
             return None
-        return f"two_point needs H = {{h, 1 − h}}, and {hypotheses.kind} is no such pair; take complement_pair"
+        return other
 
     def workload(
         self,
