@@ -157,7 +157,15 @@ class _ErrorOf:
 
 
 def measure(problem: Problem, trial: int) -> Measured:
-    """All of a trial in this process: the same bits as any fan-out of its workloads."""
+    """All of a trial in this process: the same bits as any fan-out of its workloads. Raises ValueError where a quantity
+    cannot be measured here; ``applicable`` leaves those out."""
+    without = inapplicable(problem)
+    if without:
+        reasons: dict[str, list[str]] = {}
+        for quantity, reason in without.items():
+            reasons.setdefault(reason, []).append(quantity)
+        said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+        raise ValueError(f"cannot be measured here: {said}. Measure applicable(problem), or ask for other quantities")
     prepared = prepare(problem, trial)
     return prepared.finish(tuple(evaluate(w) for w in prepared.workloads))
 
@@ -240,7 +248,7 @@ def memory(problem: Problem) -> int:
 def blocks(problem: Problem) -> int:
     """Blocks of one trial's workloads, all together; 0 where the cell is infeasible. More than there are workloads
     means that a trial can be fanned out."""
-    return 0 if infeasible(problem) else sum(w.blocks for w in prepare(problem, 0).workloads)
+    return 0 if infeasible(problem) else sum(w.blocks for w in prepare(applicable(problem), 0).workloads)
 
 
 def _subset_seed(problem: Problem, trial: int) -> int:

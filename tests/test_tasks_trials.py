@@ -200,3 +200,23 @@ def test_subsets_of_equal_shares_all_count_and_an_exact_method_has_no_number() -
     assert drawn == pytest.approx(2048, rel=1e-9)
     uneven = {**given, "learner": learners.build("stable", subset_size=3, beta=1.0)}
     assert measure(problem(**uneven, method="mc", samples=2048), 0)["effective_subsets"] < 2000
+
+
+@pytest.mark.parametrize(
+    ("lacking", "reason"),
+    [
+        ("net_failure", "net_failure is of nets of the learner private, not of stable_flip"),
+        ("subset_ratio", "of learners that weigh the hypotheses of a drawn set"),
+        ("net_probability", "net_probability needs an alpha"),
+        ("labelings", "random subset, and erm draws none"),
+        ("expected_error", "closed forms of the expected error are for the cube"),
+    ],
+)
+def test_a_quantity_that_is_lacking_is_named_with_its_reason(lacking: str, reason: str) -> None:
+    kinds = {"net_probability": ("stable", {"gamma": 0.5}), "labelings": ("erm", {}), "subset_ratio": ("erm", {})}
+    kind, own = kinds.get(lacking, ("stable_flip", {"epsilon": 1.0, "alpha": 0.2, "subset_size": 3}))
+    p = problem(learner=learners.build(kind, **own), quantities=("stability", lacking))
+    with pytest.raises(ValueError, match=f"cannot be measured here: {lacking}: .*{reason}.*applicable"):
+        measure(p, 0)
+    assert set(measure(trials.applicable(p), 0)) == {"stability", "audit", "mixture_method"}
+    assert blocks(p) == 0  # of an audit alone there is no mixture to cut
