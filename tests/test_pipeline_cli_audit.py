@@ -269,10 +269,13 @@ def test_a_stopped_audit_says_so(table: str, monkeypatch: pytest.MonkeyPatch) ->
     assert result.exception.status == 130
 
 
-def test_progress_is_said_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    say = auditing._lines(every=0.0)
-    say(1000, 20_000)
-    assert capsys.readouterr().err == "1,000 of 20,000 neighbours tried\n"
+def test_progress_is_said_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditing.time, "monotonic", iter([100.0, 110.0, 200.0, 210.0]).__next__)
+    auditing._lines()(1000, 20_000)  # 1,000 in ten seconds: 19,000 more in 190
+    assert capsys.readouterr().err == "1,000 of 20,000 neighbours tried, about 3.2 min left\n"
+    auditing._lines()(0, 20_000)
+    assert capsys.readouterr().err == "0 of 20,000 neighbours tried\n"
+    monkeypatch.undo()
     auditing._lines()(1000, 20_000)
     assert capsys.readouterr().err == ""
 

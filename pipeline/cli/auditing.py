@@ -113,13 +113,17 @@ def _shown() -> Iterator[Callable[[int, int], None]]:
 
 
 def _lines(every: float = 10.0) -> Callable[[int, int], None]:
-    """Prints a line every so many seconds, the first after as many."""
-    last = time.monotonic()
+    """Prints a line every so many seconds, the first after as many, with the time left at the pace so far."""
+    from predcube.pipeline.outlook import duration
+
+    start = last = time.monotonic()
 
     def say(done: int, total: int) -> None:
         nonlocal last
-        if time.monotonic() - last >= every:
-            last = time.monotonic()
-            print(f"{done:,} of {total:,} neighbours tried", file=sys.stderr, flush=True)
+        now = time.monotonic()
+        if now - last >= every:
+            last = now
+            left = f", about {duration((total - done) * (now - start) / done)} left" if done else ""
+            print(f"{done:,} of {total:,} neighbours tried{left}", file=sys.stderr, flush=True)
 
     return say
