@@ -178,6 +178,27 @@ def test_infeasible_and_unreached_rows_have_answers_of_their_own(tmp_path: Path)
     }
 
 
+def test_a_row_of_tiles_of_its_own_says_why_smaller_n_have_no_data(tmp_path: Path) -> None:
+    """Reached at the first feasible n; never feasible: neither is left open for want of a record of infeasibility."""
+    sections = [
+        {"label": "at once", "kind": "stable", "subset_size": 20, "beta": 5.0},
+        {"label": "never", "kind": "stable", "subset_size": 500, "beta": 5.0},
+    ]
+    spec = {
+        **{k: v for k, v in CERTAIN.items() if k != "learner"},
+        "distribution": {"kind": "lower_bound", "alpha": 0.2},
+        "measure": {**CERTAIN["measure"], "targets": {"expected_error": 0.2}},
+        "hypotheses": {"kind": "cube", "points": 3},
+        "sweep": {"n": [8, 12, 18, 27, 40, 60, 90, 130], "learner": sections},
+    }
+    store = str(tmp_path / "s.zarr")
+    summary = search(spec, store, cluster="serial")
+    found = {r["learner"]: r for r in query(store, smallest="n").to_pylist()}
+    assert (found["at once"]["smallest_n"], found["at once"]["status"]) == (27, "reached")
+    assert found["never"]["status"] == "infeasible"
+    assert summary.missing == 4  # above 27, of the one that is reached there
+
+
 def test_a_search_ends_where_cells_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from predcube.tasks import trials
 
@@ -189,6 +210,8 @@ def test_a_search_ends_where_cells_fail(tmp_path: Path, monkeypatch: pytest.Monk
     summary = search(CERTAIN, store, cluster="serial")
     assert summary.status == 1
     assert "broken on purpose" in summary.errors[0].message
+    again = search(CERTAIN, store, cluster="serial", retry_failed=True)  # each failed tile once more, and no oftener
+    assert (again.computed, again.status) == (summary.computed, 1)
     monkeypatch.undo()
     assert search(CERTAIN, store, cluster="serial", retry_failed=True).status in (0, 1)
     assert "reached" in set(query(store, smallest="n")["status"].to_pylist())
