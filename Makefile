@@ -31,6 +31,7 @@ bench: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/examples.py
+	$(BIN)/python docs/findings.py
 	$(BIN)/python docs/predictability.py
 
 clean:
