@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,13 @@ def _check_target(url: str, path: Path) -> None:
 def _partial(final: Path, undo: ExitStack) -> Path:
     """A name beside the final one, removed unless it has been renamed."""
     partial = final.with_name(f".{final.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
-    undo.callback(partial.unlink, missing_ok=True)
+    undo.callback(_drop, partial)
     return partial
+
+
+def _drop(partial: Path) -> None:
+    with suppress(OSError):  # a file system that may not be written says so even where there is nothing
+        partial.unlink(missing_ok=True)
 
 
 def _netcdf(tree: xarray.DataTree, reduced: xarray.Dataset, path: Path, undo: ExitStack) -> list[tuple[Path, Path]]:

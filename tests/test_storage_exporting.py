@@ -175,6 +175,18 @@ def test_a_file_is_whole_or_not_there(url: str, tmp_path: Path, monkeypatch: pyt
     assert read(tmp_path / "out.parquet").num_rows == 4
 
 
+def test_a_file_system_that_may_not_be_written_is_one_message(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(exporting, "_ledger", refused)
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(StoreError, match="cannot be written: Read-only file system; choose another place"):
+        export(url, tmp_path / "out.csv")
+
+
 def test_refusals(url: str, tmp_path: Path) -> None:
     for name, says in {
         "out.xlsx": "give .parquet",
