@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress, ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
