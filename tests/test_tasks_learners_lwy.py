@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predcube.tasks import audit, hypotheses, learners, predict, worst_case
+from predcube.tasks.learners import private_lwy
 from predcube.tasks.learners.private_lwy import Drawn, PrivateLwy
 from predcube.tasks.learners.relabelling import Relabelling
 
@@ -160,3 +161,19 @@ def test_chunks_by_position_in_the_draw_let_a_swap_touch_them_all() -> None:
     right = np.abs(np.log(answers(one, False) / answers(other, False))).max()
     wrong = np.abs(np.log(answers(one, True) / answers(other, True))).max()
     assert right <= math.log(4) + 3 < wrong
+
+
+def test_samples_predicted_together_are_each_by_itself() -> None:
+    h, rng = hypotheses.build("thresholds", points=4), np.random.default_rng(5)
+    types = rng.integers(0, 8, (9, 7))
+    points = np.arange(4)
+    for size, limit in ((3, None), (3, 300), (4, 1)):  # 300: a few together, 1: each alone
+        learner = learners.build("private_lwy", epsilon=0.7, alpha=0.3, chunks=2, subset_size=size)
+        with pytest.MonkeyPatch.context() as patch:
+            if limit is not None:
+                patch.setattr(private_lwy, "HELD", limit)
+            got = learner.batch(h, points, types, points, method="enumerate")
+        for b, own in enumerate(types):
+            x, y = own // 2, own % 2
+            alone = predict(learner, h, x, y, points)
+            assert got[b] == pytest.approx(np.stack([alone.log_p0, alone.log_p1], axis=1), rel=1e-12, abs=1e-12)

@@ -1,7 +1,7 @@
 """The learner that closed the gap in d: in go ε and α, out comes a hypothesis that relabels the drawn records alone."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
@@ -31,6 +31,8 @@ BLOCK = 2**10
 """Choices of records, told by chunk and type, in one block."""
 TOGETHER = 2**22
 """Scores or votes held at once."""
+HELD = 2**22
+"""Numbers of the choices of samples that are predicted together."""
 STATE = 20_000.0
 """Operations, about, of one such choice besides its scores."""
 
@@ -157,8 +159,8 @@ class PrivateLwy(Learner):
             raise ValueError("method 'mc' draws subsets: give a seed")
         voted = Relabelling(hypotheses=hypotheses, points=points, labels=hypotheses.labelings(points), queries=queries)
         found = np.empty((len(counts), len(queries), 2))
-        for b, types in enumerate(counts):
-            work = Drawn(
+        works = [
+            Drawn(
                 learner=self,
                 hypotheses=hypotheses,
                 points=points,
@@ -168,6 +170,16 @@ class PrivateLwy(Learner):
                 seed=0 if seed is None else seed,
                 voted=voted,
             )
+            for types in counts
+        ]
+        together = [b for b, work in enumerate(works) if method == "enumerate" and work.blocks == 1]
+        most = max((works[b].total for b in together), default=1) * self._chunks * 2 * len(points)
+        for start in range(0, len(together), step := max(1, HELD // most)):
+            rows = together[start : start + step]
+            found[rows] = _joint([works[b] for b in rows])
+        for b, work in enumerate(works):
+            if method == "enumerate" and work.blocks == 1:
+                continue
             if method == "mc":
                 drawn = [work.choices(block) for block in range(work.blocks)]
                 chosen, chances = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
@@ -280,21 +292,32 @@ class Drawn:
 
     def log_sums(self, chosen: NDArray[np.int64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
         """ln of the answers' probabilities summed over some choices: (Q, 2)."""
-        numbers = self._cells[0]
-        distinct, place = np.unique(chosen, axis=0, return_inverse=True)
-        counted = np.bincount(place.reshape(-1), weights=chances)
-        kinds = 2 * len(self.points)
+        spread, counted = self.spread(chosen, chances)
         voted = self.voted or Relabelling(
             hypotheses=self.hypotheses,
             points=self.points,
             labels=self.hypotheses.labelings(self.points),
             queries=self.queries,
         )
+        answers = self.answers(voted, spread, self.whole)
+        return np.asarray(np.log(np.einsum("u,uqy->qy", counted, answers)))
+
+    @property
+    def whole(self) -> NDArray[np.int64]:
+        """The sample's records of each type: (2k,)."""
+        return np.bincount(self.types, minlength=2 * len(self.points))
+
+    def spread(
+        self, chosen: NDArray[np.int64], chances: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Distinct choices by chunk and type, (U, r, 2k), and what each counts for."""
+        numbers = self._cells[0]
+        distinct, place = np.unique(chosen, axis=0, return_inverse=True)
+        counted = np.bincount(place.reshape(-1), weights=chances)
+        kinds = 2 * len(self.points)
         flat = np.zeros((len(distinct), self.learner._chunks * kinds), dtype=np.int64)
         flat[:, numbers] = distinct
-        spread = flat.reshape(len(distinct), self.learner._chunks, kinds)
-        answers = self.answers(voted, spread, np.bincount(self.types, minlength=kinds))
-        return np.asarray(np.log(np.einsum("u,uqy->qy", counted, answers)))
+        return flat.reshape(len(distinct), self.learner._chunks, kinds), counted
 
     def finish(self, total: Sums) -> Any:
         if self.samples is None:
@@ -310,7 +333,7 @@ class Drawn:
 
     def answers(self, voted: Relabelling, spread: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
         """Pr[answer y] given each choice: ``spread`` (U, r, 2k) drawn of each chunk and type, ``whole`` (2k,) the
-        sample → (U, Q, 2). No answer is rarer than e^{−r}, about."""
+        sample, or (U, 2k) that of each → (U, Q, 2). No answer is rarer than e^{−r}, about."""
         k = len(self.points)
         drawn = spread.sum(axis=1)
         rest = (whole - drawn).reshape(-1, k, 2)
@@ -346,6 +369,20 @@ class Drawn:
         for chunk in range(learner._chunks):
             ones += said[which[:, chunk]]
         return np.asarray(np.einsum("um,umqy->uqy", weights, np.exp(log_vote(ones, learner._chunks, 1.0))))
+
+
+def _joint(works: Sequence[Drawn]) -> NDArray[np.float64]:
+    """ln of the answers' probabilities of samples whose choices fit one block each: (B, Q, 2). A set T is asked once
+    for its hypotheses and votes, whichever sample draws it: neighbours share most."""
+    parts = [work.spread(*work.choices(0)) for work in works]
+    lengths = [len(spread) for spread, _ in parts]
+    whole = np.repeat(np.stack([work.whole for work in works]), lengths, axis=0)
+    voted = works[0].voted
+    assert voted is not None
+    answers = works[0].answers(voted, np.concatenate([spread for spread, _ in parts]), whole)
+    each = np.split(answers, np.cumsum(lengths)[:-1])
+    sums = [np.einsum("u,uqy->qy", counted, own) for (_, counted), own in zip(parts, each, strict=True)]
+    return np.log(np.stack(sums))
 
 
 def _scores(
