@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import math
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from predcube.storage import ExpressionError, TableError
+from predcube.storage import ExpressionError, TableError, matrices
 from predcube.storage.matrices import blocks, categories, columns_read, labels, matrix
 from predcube.storage.rows import batches, open_rows
 
@@ -137,6 +138,7 @@ def test_a_thousand_expressions_are_one_question(monkeypatch: pytest.MonkeyPatch
     columns = [batch.column(i % 5).to_numpy() for i in range(1000)]
     np.testing.assert_array_equal(first, np.column_stack(columns) > limits)
     idle = len(sandbox._idle)
+    assert idle  # connections are kept
     made = []
     monkeypatch.setattr(expressions, "ask", lambda *a: made.append(a))
     pieces = [piece for (piece,) in blocks(batch, (asked,))]
@@ -144,6 +146,21 @@ def test_a_thousand_expressions_are_one_question(monkeypatch: pytest.MonkeyPatch
     assert [len(piece) for piece in pieces] == [2048, 2048, 904]
     np.testing.assert_array_equal(np.concatenate(pieces), first)
     assert len(sandbox._idle) == len(set(map(id, sandbox._idle))) == idle
+
+
+def test_blocks_are_as_long_as_asked_whatever_the_answers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = pa.RecordBatch.from_pydict({"x": np.arange(100.0)})
+
+    def cut(asked: list[str], table: pa.Table, longest: int) -> Generator[pa.RecordBatch]:
+        for start in range(0, 100, 7):
+            yield pa.RecordBatch.from_pydict({"0": np.arange(start, min(start + 7, 100)) + 0.5})
+
+    monkeypatch.setattr(matrices, "evaluate_all", cut)
+    pieces = [piece for (piece,) in blocks(batch, (["x", "x + 0.5"],), 30)]
+    assert [len(piece) for piece in pieces] == [30, 30, 30, 10]
+    found = np.concatenate(pieces)
+    np.testing.assert_array_equal(found[:, 1], found[:, 0] + 0.5)
+    np.testing.assert_array_equal(found[:, 0], np.arange(100))
 
 
 def test_two_streams_of_blocks_may_be_open_at_once() -> None:
