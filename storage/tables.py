@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
@@ -39,10 +40,20 @@ def column(table: pa.Table, name: str, place: str) -> "pa.ChunkedArray[Any]":
 
 
 def numbers(table: pa.Table, name: str, place: str) -> NDArray[np.float64]:
-    """A column as float64 (missing: NaN). Raises TableError, with the first value that is no number."""
+    """A column as float64 (missing: NaN). Raises TableError, with the first value that is no number, and for integers
+    beyond 2^53, of which several would become one number."""
     found = column(table, name, place)
     kind = found.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+    if pa.types.is_integer(kind):
+        try:
+            return np.asarray(found.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        except pa.ArrowInvalid:
+            large = max(abs(pc.min(found).as_py()), abs(pc.max(found).as_py()))
+            raise TableError(
+                f"{place}: column {name!r} has integers up to {large} in size, and beyond 2^53 double precision merges "
+                "neighbours; subtract an offset, or leave the column out if it only names rows"
+            ) from None
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return np.asarray(found.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     if pa.types.is_boolean(kind):
         return np.asarray(found.cast(pa.uint8()).cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -13,6 +13,7 @@ from predcube.pipeline import table_audits
 from predcube.pipeline.cli import auditing
 from predcube.pipeline.cli.app import app
 from predcube.pipeline.failures import BadInput, Interrupted
+from predcube.pipeline.spec import load_spec
 from predcube.pipeline.spec.inline import inline
 from predcube.tasks import audit, hypotheses, learners, predict
 
@@ -329,3 +330,18 @@ def test_a_row_is_shown_with_all_its_digits(tmp_path: Path) -> None:
     witness = data(str(path), *LINE, "--learner", "erm")["witness"]["stability"]
     assert f"z = {witness['old']['features']['z']!r}," in witness["text"]
     assert witness["old"]["features"]["z"] in (14.29118683, 14.2911111)
+
+
+def test_infinity_is_not_a_missing_value(tmp_path: Path) -> None:
+    data = tmp_path / "people.csv"
+    data.write_text("age,ill\n10,0\n-inf,1\n,0\n30,1\ninf,0\n")
+    with pytest.raises(BadInput, match=r'"age" is -inf in row 2 \(and in 1 more\); leave such rows out'):
+        load_spec(
+            {
+                "trials": 1,
+                "n": 2,
+                "hypotheses": {"kind": "thresholds"},
+                "learner": {"kind": "erm"},
+                "table": {"path": str(data), "features": ["age"], "label": "ill"},
+            }
+        )

@@ -188,3 +188,10 @@ def test_the_value_that_is_no_number_is_shown() -> None:
         numbers(table, "age", "here")
     with pytest.raises(TableError, match=r"for example '-1\.024,5'; numbers are needed; write decimals with a point"):
         numbers(pa.table({"x": ["1", "-1.024,5"]}), "x", "here")
+
+
+@pytest.mark.parametrize("values", [[2**62, 2**62 + 1], [-(2**63), None, 0], [2**53 + 1, 1]])
+def test_integers_that_would_merge_are_refused(values: list[int | None]) -> None:
+    size = max(abs(v) for v in values if v is not None)
+    with pytest.raises(TableError, match=rf"features\[0\]: column 'id' has integers up to {size} in size"):
+        numbers(pa.table({"id": values}), "id", "features[0]")

@@ -133,7 +133,15 @@ def _feature(table: pa.Table, name: str, place: int) -> NDArray[np.float64]:
         values = numbers(table, name, key)
     except StoreError as e:
         raise BadTable(key, str(e).removeprefix(f"{key}: ")) from None
-    return np.where(np.isfinite(values), values, np.nan)
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        others = f" (and in {len(infinite) - 1} more)" if len(infinite) > 1 else ""
+        raise BadTable(
+            key,
+            f'"{name}" is {values[infinite[0]]} in row {infinite[0] + 1}{others}; leave such rows out of the table, or '
+            "clear the values",
+        )
+    return values
 
 
 def _labels(table: pa.Table, label: str) -> NDArray[np.float64]:
