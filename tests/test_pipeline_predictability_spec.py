@@ -278,6 +278,14 @@ def test_one_mistake_is_one_message_with_its_place_and_its_cure(what: str) -> No
     assert cure in str(mistake)
 
 
+@pytest.mark.parametrize("kind", [{}, {"kind": "prediction"}, {"kind": 5}])
+def test_the_words_of_the_other_kind_are_one_mistake(kind: dict[str, Any]) -> None:
+    spec = {k: v for k, v in changed().items() if k != "kind"} | kind
+    (mistake,) = problems(spec)
+    assert mistake.path == "kind"
+    assert mistake.message.endswith('give kind = "predictability"')
+
+
 def test_every_column_that_is_not_there_is_named_at_once() -> None:
     found = problems(
         changed(

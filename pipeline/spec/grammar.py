@@ -56,6 +56,10 @@ class Grammar:
         """The words under which a role's section may stand, its own first."""
         return (role, *(word for word, meant in self.alias.items() if meant == role))
 
+    def alone(self, other: "Grammar") -> frozenset[str]:
+        """The sections that this kind of sweep has and the other has not."""
+        return frozenset({*self.roles, *self.alias}) - {*other.roles, *other.alias}
+
     def kinds(self, role: str) -> Mapping[str, type]:
         """The dataclass of every kind a section may have."""
         if role not in self.roles:
