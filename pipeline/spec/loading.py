@@ -73,8 +73,8 @@ class _Loader:
             return None
         other = next((g.kind for g in GRAMMARS.values() if g is not grammar and g.alone(grammar) & raw.keys()), None)
         if other is not None and not grammar.alone(GRAMMARS[other]) & raw.keys():
-            given = f"{show(kind)}, but the file is" if "kind" in raw else "missing, and the file is"
-            self.mistakes.add("kind", f'{given} written in the words of the other kind; give kind = "{other}"')
+            said = f"{show(kind)}, but the file is" if "kind" in raw else "missing, and the file is"
+            self.mistakes.add("kind", f'{said} written in the words of the other kind; give kind = "{other}"')
             return None
         if isinstance(raw.get("n"), list | dict):
             self.mistakes.add("n", f"{show(raw['n'])} is {noun(raw['n'])}; write the values of an axis under [sweep]")
