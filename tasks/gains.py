@@ -57,6 +57,8 @@ class HasCoordinates(Protocol):
     @property
     def stretch(self) -> float: ...
     @property
+    def blurred(self) -> bool: ...
+    @property
     def gram(self) -> Array | None: ...
     @property
     def members(self) -> tuple[int, ...]: ...
@@ -197,7 +199,8 @@ class Gains:
             "root": root,
             "whitened": law.cross @ inverse.T,
             "condition": condition,
-            "ill": spread > ILL
+            "ill": self.coordinates.blurred
+            or spread > ILL
             or condition > (ILL_ROWS if self.coordinates.stretch > 1 else ILL)
             or lost > max(0, live.size - most),
             "_inverse": inverse,

@@ -470,3 +470,17 @@ def test_messages_call_a_query_by_its_name_and_m_is_that_of_the_process() -> Non
         predictability(table, "q", mean, IID, None, {"loss": "log", "tau": 0.5})
     printed = predictability(table, "q", mean, IID, None, {"loss": "squared", "convention": "paper"})
     assert printed.m == 20
+
+
+def test_a_penalty_too_small_for_collinear_features_is_flagged() -> None:
+    """An l2 of 1e-12 of a variance makes coefficients of what rounding left of a combination; one of 1e-3 does not."""
+    rng = np.random.default_rng(3)
+    table = descents()
+    table["other"] = rng.normal(size=200)
+    table["sum"] = table["x"] / 3 + table["other"] / 7
+    for l2, blurred in ((1e-16, True), (1e-12, True), (1e-3, False)):
+        release = {"kind": "ridge", "target": "y", "features": ["x", "other", "sum"], "l2": l2}
+        found = predictability(table, "q", release, IID)
+        assert ("ill_conditioned" in found.flags) is blurred
+        if not blurred:
+            assert found.rank == 3

@@ -24,7 +24,7 @@ class Coordinates:
     gram: np.ndarray | None = None
     sizes: tuple[int, ...] | None = None
 
-    stretch = 1.0
+    stretch, blurred = 1.0, False
 
     @property
     def released(self):

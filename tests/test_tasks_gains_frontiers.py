@@ -138,7 +138,7 @@ def test_a_target_that_is_met_already_or_out_of_reach_gets_one_message():
         curvature = np.diag([0.0, 0.0, 0.0, 1.0])
         units = released = np.eye(4)
         fixed = np.zeros((0, 4))
-        stretch = 1.0
+        stretch, blurred = 1.0, False
         gram = None
         members = (4,)
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from predcube.tasks.factorisations import EPS
 from predcube.tasks.frames import Total
 
 
@@ -37,6 +38,7 @@ class Fitted(ABC):
     grain: (d,) what rounding makes of each coordinate of g, in units of its standard deviation; 0 where it is the
         rounding of a few operations.
     stretch: the condition of the standardised g before it was whitened (``whitening``); 1 where it was not.
+    blurred: whether rounding may have made, or hidden, a direction of g.
     """
 
     estimate: NDArray[np.float64]
@@ -50,10 +52,15 @@ class Fitted(ABC):
     rows: int
     grain: NDArray[np.float64]
     stretch: float = 1.0
+    blurred: bool = False
 
     @abstractmethod
     def moments(self, inputs: NDArray[np.float64], shift: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Rows g(z_i, λ + shift): (m, P) inputs in the order of the release's ``inputs`` give (m, d)."""
+
+    def rounding(self, sd: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(d,) what rounding makes of each coordinate of g, in its units, where its standard deviations are ``sd``."""
+        return np.maximum(self.grain, 8 * EPS) * sd
 
     @property
     def jacobian(self) -> NDArray[np.float64]:

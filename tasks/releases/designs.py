@@ -31,7 +31,7 @@ class Design:
     units: (1 + p, 1 + p) W with (γ_0, γ) = Wλ in its first 1 + r rows, and zeros below.
     back: (p, r) w = back · γ. fixed: (p − r, 1 + p) combinations of λ that are 0 whatever γ: what a feature that is
     not kept has, in units of s, less what the kept ones make of it. means: (p,). gram: (1 + r, 1 + r) E[(1, u)(1, u)ᵀ].
-    grain: (1 + r,) what rounding makes of (1, u), in units of their own size. condition: of the standardised
+    grain: (1 + r,) what rounding makes of (1, u). condition: of the standardised
     features that are kept.
     """
 
@@ -71,8 +71,6 @@ class Design:
         gram = np.eye(1 + len(kept))
         gram[1:, 1:] = solve_triangular(square, half.T, lower=True)
         gram[0, 1:] = gram[1:, 0] = survey.remainders[features][kept] @ transform
-        sizes = np.sqrt(np.diag(gram)[1:])
-        grain = (deviations[kept] @ np.abs(transform)) / np.where(sizes > 0, sizes, np.inf)
         singular = np.linalg.svd(square, compute_uv=False)
         return cls(
             kept=kept,
@@ -83,7 +81,7 @@ class Design:
             fixed=fixed,
             means=means,
             gram=(gram + gram.T) / 2,
-            grain=8 * EPS * np.concatenate([[1.0], grain]),
+            grain=8 * EPS * np.concatenate([[1.0], deviations[kept] @ np.abs(transform)]),
             condition=float(singular[0] / singular[-1]) if len(kept) else 1.0,
         )
 

@@ -14,6 +14,7 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 
 from predcube.tasks import parameters
+from predcube.tasks.factorisations import EPS
 from predcube.tasks.frames import Frame, Total
 from predcube.tasks.moments import slices
 from predcube.tasks.releases.base import Fitted, Release, names_of
@@ -124,6 +125,12 @@ class FittedRegression(Fitted):
     model: Model
     gamma: Floats
 
+    def rounding(self, sd: Floats) -> Floats:
+        """(d,) of u, times the slopes, which are the first coordinate of g."""
+        design, rounding = self.model.design, 8 * EPS * sd
+        rounding[: design.rank] = np.maximum(rounding[: design.rank], design.grain * sd[0])
+        return rounding
+
     def moments(self, inputs: Floats, shift: Floats | None = None) -> Floats:
         """Rows (m, d): g_i = u_i·∂ℓ/∂η + l2·Pγ at γ = Wλ (+ W·shift); 0 in coordinates that are not determined."""
         design = self.model.design
@@ -191,7 +198,9 @@ class Regression(Release):
             released=design.released,
             fixed=design.fixed,
             gram=design.padded(design.gram),
-            grain=np.concatenate([design.grain, np.zeros(design.size - design.rank)]),
+            grain=np.zeros(design.size),
+            # A penalty determines every coefficient, if not beyond what rounding makes of the features.
+            blurred=model.l2 > 0 and design.rank < design.size,
             rank=design.rank,
             condition=design.condition,
             rows=survey.marginals.rows,

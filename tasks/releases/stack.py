@@ -67,6 +67,7 @@ class Stack(Release):
             fixed=block_diag(*(part.fixed for part in parts)),
             grain=np.concatenate([part.grain for part in parts]),
             stretch=max(part.stretch for part in parts),
+            blurred=any(part.blurred for part in parts),
             rank=sum(part.rank for part in parts),
             condition=max(part.condition for part in parts),
             rows=parts[0].rows,
@@ -90,6 +91,10 @@ class FittedStack(Fitted):
             [part.moments(inputs[:, own], by) for part, own, by in zip(self.parts, self.columns, shifts, strict=True)],
             axis=1,
         )
+
+    def rounding(self, sd: Floats) -> Floats:
+        ends = np.cumsum([part.estimate.size for part in self.parts])[:-1]
+        return np.concatenate([part.rounding(of) for part, of in zip(self.parts, np.split(sd, ends), strict=True)])
 
     @property
     def members(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ down to 1e-14 of the others. Combinations of g that vary by no more than the rou
 what noise does to them is kept: K' = TᵀK.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ type Floats = NDArray[np.float64]
 
 MILD = 1e-4
 """Directions of at least this part of the largest variance need no whitening: their covariance has twelve digits."""
+
+BLURRED = 1e-9
+"""A coordinate of g, or a combination of 0, is in no doubt where rounding is at most this part of its terms."""
 
 WIDE = 1024
 """Up to so many coordinates the condition is that of singular values, above it that of the factors' diagonals."""
@@ -82,13 +85,14 @@ def whitened(fitted: Fitted, total: Total, variance: Floats | None = None) -> Fi
     if len(live) < 2 or not np.all(np.isfinite(variance)):
         return fitted
     standard = variance[np.ix_(live, live)] / np.outer(sd[live], sd[live])
+    grain = fitted.rounding(sd)
+    blurred = fitted.blurred or bool(np.any(grain[live] > BLURRED * sd[live]))
     lower, order, least = _shifted(standard)
     if least > MILD:
-        return fitted
+        return replace(fitted, blurred=blurred)
     order = live[order]
     count = len(order)
     first = solve_triangular(lower, np.eye(count), lower=True).T / sd[order][:, None]
-    grain = np.maximum(fitted.grain, 8 * EPS) * sd
     rounding = grain[order][:, None] * first
     wide = np.zeros((size, count))
     wide[order] = first
@@ -100,6 +104,7 @@ def whitened(fitted: Fitted, total: Total, variance: Floats | None = None) -> Fi
     silent = np.zeros(size, dtype=np.bool_)
     silent[order] = ~kept
     noise: Floats = np.linalg.norm(grain[:, None] * mixing, axis=0)
+    blurred |= bool(np.any(noise[silent] > BLURRED * np.linalg.norm(sd[:, None] * mixing[:, silent], axis=0)))
     return Whitened(
         estimate=fitted.estimate,
         curvature=mixing.T @ fitted.curvature,
@@ -112,6 +117,7 @@ def whitened(fitted: Fitted, total: Total, variance: Floats | None = None) -> Fi
         rows=fitted.rows,
         grain=noise,
         stretch=fitted.stretch * _condition(lower, factor, kept),
+        blurred=blurred,
         inner=fitted,
         mixing=mixing,
         silent=silent,
