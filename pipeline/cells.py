@@ -24,7 +24,7 @@ from predcube.tasks.noises.rank_one import RankOne
 from predcube.tasks.processes import Law, Process
 from predcube.tasks.seeds import stream
 
-CAUTIONS = ("few_shards", "linear_attacker", "ill_conditioned", "constant_query")
+CAUTIONS = ("few_shards", "linear_attacker", "ill_conditioned", "beyond_first_order", "constant_query")
 """What a reader of the values should know, a bit each."""
 
 TARGETS = {"all rows": 1, "unseen rows": 2, "all members": 3, "unseen members": 4}

@@ -31,6 +31,8 @@ FLAGS = {
     "attacker gains more, up to twice as much where noise dominates",
     "ill_conditioned": "ill_conditioned: released columns are nearly collinear; of the smallest direction few digits "
     "are left",
+    "beyond_first_order": "beyond_first_order: what the attacker knows before the release is worth less than guessing "
+    "the mean, so that values of first order overstate what a loss can fall by",
     "constant_query": "constant_query: a query that has one value alone leaves nothing to learn; its values are 0",
 }
 EACH = ("p", "rho2", "r", "sharp", "correlated", "cauchy_schwarz", "paper")
