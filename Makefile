@@ -16,7 +16,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 demo: $(VENV)/installed
 	$(BIN)/predcube run examples/quickstart.toml --store demo/quickstart.zarr
-	$(BIN)/predcube query demo/quickstart.zarr --smallest n --such-that "excess_error <= 0.1"
+	$(BIN)/predcube query demo/quickstart.zarr --smallest n
 	$(BIN)/predcube report demo/quickstart.zarr -o report.html
 
 test: $(VENV)/installed

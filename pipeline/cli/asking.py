@@ -47,11 +47,17 @@ def query(
     smallest: Annotated[
         str | None,
         typer.Option(
-            metavar="AXIS", help="Look up the smallest value of AXIS with --such-that (or the spec's targets)."
+            metavar="AXIS",
+            help="Look up the smallest value of AXIS where --such-that holds, or n where the spec's targets do.",
         ),
     ] = None,
     such_that: Annotated[
-        str | None, typer.Option(metavar="EXPR", help="SQL condition to reach, as in 'excess_error <= 0.1'.")
+        str | None,
+        typer.Option(
+            metavar="EXPR",
+            help="SQL condition on the means over trials, as in 'excess_error <= 0.1'. Without it: the targets, with "
+            "their confidence.",
+        ),
     ] = None,
     format: Annotated[Format | None, typer.Option(help="Default: by the ending of --out, else table.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to a file instead of the terminal.")] = None,

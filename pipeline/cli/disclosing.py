@@ -64,7 +64,7 @@ def predictability(
         str,
         typer.Option(
             metavar="KIND[:param=value,…]",
-            help="Noise on what is published: isotropic:sd=0.1, calibrated:level=1, rank_one:gain=1e-5, "
+            help="Noise on what is published: isotropic:sd=0.1, calibrated:level=1 (halves r²), rank_one:gain=1e-5, "
             "gaussian:epsilon=1,delta=1e-5,sensitivity=0.01, laplace.",
         ),
     ] = "none",

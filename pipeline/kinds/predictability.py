@@ -246,7 +246,8 @@ class Predictability(Kind):
                 meanings=caution_meanings(),
                 description="few_shards: first order in the number of shards; linear_attacker: a Bayes attacker gains "
                 "more; ill_conditioned: few digits are left of the smallest direction; beyond_first_order: the "
-                "attacker is so uncertain before the release that first-order values overstate it; constant_query: it is 0",
+                "attacker is so uncertain before the release that first-order values overstate it; constant_query: "
+                "it is 0",
             ),
             Code(name="target_rows", meanings=TARGETS, description="whose mean the attacker predicts"),
         )
