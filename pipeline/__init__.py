@@ -10,13 +10,15 @@ if TYPE_CHECKING:
     from predcube.pipeline.answering import predictability
     from predcube.pipeline.bisection import search
     from predcube.pipeline.execution import run
+    from predcube.pipeline.lipschitz_families import lipschitz_family
     from predcube.pipeline.planning import plan
     from predcube.pipeline.queries import query
     from predcube.pipeline.spec import load_spec
 
-__all__ = ["load_spec", "plan", "predictability", "query", "run", "search"]
+__all__ = ["lipschitz_family", "load_spec", "plan", "predictability", "query", "run", "search"]
 
 _HOMES = {
+    "lipschitz_family": "lipschitz_families",
     "load_spec": "spec",
     "plan": "planning",
     "predictability": "answering",

@@ -59,7 +59,7 @@ def predictability(
     with every problem, each with its place and a cure. Source: Lu & Sridharan 2026, Theorem 3.6, with the corrections
     that ``predcube.tasks.gains`` names.
     """
-    path = _path(table)
+    path = path_of(table)
     if path is None:
         return tasks.predictability(table, query, release, process, noise, loss)
     if not isinstance(query, str | Mapping):
@@ -115,7 +115,7 @@ def _measure(loss: Any) -> dict[str, Any]:
     return {"loss": loss}
 
 
-def _path(table: Any) -> str | None:
+def path_of(table: Any) -> str | None:
     """The path that a table is, or None where it is columns."""
     if isinstance(table, Mapping) and table.keys() == {"path"} and isinstance(table["path"], str | PathLike):
         table = table["path"]
