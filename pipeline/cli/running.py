@@ -4,11 +4,14 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from predcube.pipeline.cli.app import app
+
+if TYPE_CHECKING:
+    from predcube.pipeline.execution import Summary
 
 Store = Annotated[str, typer.Option("--store", metavar="URL", help="Where the cube is made, or resumed.")]
 
@@ -78,6 +81,11 @@ def _run(
         extend=extend,
         progress=display(quiet=quiet),
     )
+    conclude(summary, store, quiet=quiet)
+
+
+def conclude(summary: "Summary", store: str, *, quiet: bool) -> None:
+    """Says how a run or a search ended; leaves with its status where that is not 0."""
     if not quiet:
         _headline(store)
         typer.echo(summary.line())

@@ -114,7 +114,7 @@ def _search(
     spec: Path, store: str, cluster: str, workers: int | None, retry_failed: bool, extend: bool, quiet: bool
 ) -> None:
     from predcube.pipeline import bisection
-    from predcube.pipeline.cli.running import _errors, _headline
+    from predcube.pipeline.cli.running import conclude
     from predcube.pipeline.progress import display
     from predcube.pipeline.spec import load_spec
 
@@ -132,9 +132,4 @@ def _search(
         extend=extend,
         progress=display(quiet=quiet),
     )
-    if not quiet:
-        _headline(store)
-        typer.echo(summary.line())
-    if summary.status:
-        _errors(summary.errors, err=True)
-        raise typer.Exit(summary.status)
+    conclude(summary, store, quiet=quiet)

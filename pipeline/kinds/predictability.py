@@ -114,7 +114,7 @@ class _Trial:
     def measure(self, trial: int) -> object:
         """The values of a made-up table with this many queries and columns: no row of the sweep's has to be read."""
         if self.draws or self.breaches or self.moments > WIDEST_TIMED:
-            raise NotImplementedError("draws, and matrices that take seconds to factor, are not timed")
+            raise ValueError("draws, and matrices that take seconds to factor, are not timed")
         return _made_up(self.queries, self.moments).values(
             process_of("iid", size=100), noise_of("isotropic", sd=0.1), Measure()
         )
